@@ -1,0 +1,54 @@
+# Two commands on a fresh machine with Python 3.11+ and make: `make webshop` and `make test`.
+
+PYTHON   ?= python3
+PIP_ARGS ?=
+SUITE    ?= webshop
+SCALE    ?= default
+SEEDS    ?= 1
+DATA     ?=
+JOBS     ?=
+RESULTS  ?= results
+
+VENV := .venv
+BIN  := $(VENV)/bin
+CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup webshop test warm-start bench report clean
+
+help:  ## list the targets and their variables
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@echo
+	@echo "variables: SCALE=default|smoke  SEEDS=1  DATA=folder of official files  JOBS=runs at a time"
+	@echo "           RESULTS=results  PYTHON=python3  PIP_ARGS='options for pip install'"
+
+setup: $(VENV)/installed  ## create .venv with the tested versions (the other targets do it by themselves)
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt torch
+	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	touch $@
+
+webshop: setup  ## train and evaluate all four variants, then the table and the figures
+	$(BIN)/python -m benchmarks run webshop $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
+
+test: export OMP_NUM_THREADS = 1
+test: setup  ## format, lint, types and all tests; nothing is downloaded
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+warm-start: setup  ## teach the shipped warm-start policy of a suite again
+	$(BIN)/python -m benchmarks warm-start $(SUITE) --scale $(SCALE)
+
+bench: setup  ## measure speed and memory ratios on this machine
+	$(BIN)/python -m benchmarks bench
+
+report: setup  ## rebuild table and figures from the run records
+	$(BIN)/python -m benchmarks report $(SUITE) $(CHOICES)
+
+clean:  ## remove the virtual environment and caches; keeps results
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,300 @@
+"""Episodes played in batches: environments step one by one, the policy writes for all unfinished ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.chat import Message
+from agents.policies.base import Generation, Policy, Sampling, Turn
+from agents.prompts import parse_response, window_prompt
+from agents.trajectory import EndReason, Step, Trajectory
+from envs.base import EnvError, StepInfo, TextEnv
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode to play."""
+
+    task_id: str
+    group: int
+    sample: int
+    place: tuple[int, ...]
+    """Names its randomness, such as (iteration, attempt, task, sample); unique within a seed."""
+
+
+@dataclass(frozen=True)
+class RolloutConfig:
+    """How episodes are played."""
+
+    max_new_tokens: int = 64
+    """Most tokens of one response; a context without room for so many ends its episode."""
+    sampling: Sampling = field(default_factory=Sampling)
+    layout: Literal["conversation", "window"] = "conversation"
+    """One growing chat, or a prompt for each step: task, last steps, observation, admissible actions."""
+    window: int = 2
+    """Earlier observations and actions that a prompt of the window layout shows."""
+    reward: Literal["success", "score"] = "success"
+    """What `Trajectory.reward` holds: 1 or 0 by success, or the graded score."""
+    max_observation_tokens: int | None = None
+    """Longer observations, but for the opening one, are cut for the policy; trajectories keep them whole."""
+    parallel: int = 64
+    """Most episodes in progress at once; waiting ones take the places of finished ones."""
+
+    def __post_init__(self) -> None:
+        floors = {"max_new_tokens": 1, "window": 0, "parallel": 1, "max_observation_tokens": 1}
+        for name, floor in floors.items():
+            value = getattr(self, name)
+            if value is not None and value < floor:
+                raise ValueError(f"{name} is {value}; expected at least {floor}")
+        for name, known in (("layout", ("conversation", "window")), ("reward", ("success", "score"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; expected one of {known}")
+
+
+def rollout(
+    policy: Policy,
+    make_env: Callable[[], TextEnv],
+    episodes: Sequence[Episode],
+    config: RolloutConfig,
+    *,
+    system: str,
+    seed: int,
+    on_done: Callable[[Trajectory], None] | None = None,
+) -> list[Trajectory]:
+    """Play all episodes; trajectories come in the order of `episodes`, `on_done` sees each when it ends.
+
+    `system` is the system message, `seed` the run's. Turn t of an episode draws from
+    `SeedSequence(seed, spawn_key=(*place, t))`, so what an episode samples does not depend on which others
+    run beside it. Every `reset` gets the same `seed`: samples of one task see one world.
+
+    An `EnvError` from making, resetting or stepping an environment ends that episode with `end="error"` and
+    the steps so far; any other exception ends the rollout. An episode whose context has no room for another
+    prompt and a whole response ends with `end="context"`. `ValueError` if that is so for a first prompt, or
+    if two episodes share a place.
+    """
+    places = [episode.place for episode in episodes]
+    if len(set(places)) != len(places):
+        repeated = next(place for place in places if places.count(place) > 1)
+        raise ValueError(f"two episodes have the place {repeated}; expected each to name its own randomness")
+    if not episodes:
+        return []
+    table = _Table(policy, make_env, episodes, config, system, seed, on_done)
+    try:
+        table.play()
+    finally:
+        table.close()
+    return [table.done[index] for index in range(len(episodes))]
+
+
+@dataclass
+class _Live:
+    """An episode in progress."""
+
+    index: int
+    episode: Episode
+    env: TextEnv
+    observation: str
+    """What the environment shows now; the policy has not answered it yet."""
+    info: StepInfo
+    opening: str
+    steps: list[Step] = field(default_factory=list)
+    context: int = 0
+    """Tokens of the conversation up to now."""
+    stopped: bool = True
+    """Whether the last written turn ended with the template's end of turn."""
+    chat: list[Message] = field(default_factory=list)
+    """The conversation as messages, for templates whose past must be rendered anew."""
+
+
+class _Table:
+    """The episodes of one rollout: waiting, in progress, done."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        make_env: Callable[[], TextEnv],
+        episodes: Sequence[Episode],
+        config: RolloutConfig,
+        system: str,
+        seed: int,
+        on_done: Callable[[Trajectory], None] | None,
+    ) -> None:
+        self.done: dict[int, Trajectory] = {}
+        self._policy, self._make_env, self._config = policy, make_env, config
+        self._system, self._seed, self._on_done = system, seed, on_done
+        self._waiting = deque(enumerate(episodes))
+        self._live: list[_Live] = []
+        self._idle: list[TextEnv] = []
+        self._session = policy.open(min(config.parallel, len(episodes)), config.sampling)
+
+    def play(self) -> None:
+        while self._waiting or self._live:
+            while self._waiting and len(self._live) < self._config.parallel:
+                self._start(*self._waiting.popleft())
+            turns = [(live, turn) for live in list(self._live) if (turn := self._next_turn(live))]
+            if not turns:
+                continue
+            written = self._session.generate([turn for _, turn in turns])
+            for (live, turn), generation in zip(turns, written, strict=True):
+                self._advance(live, turn, generation)
+
+    def close(self) -> None:
+        for env in self._idle + [live.env for live in self._live]:
+            env.close()
+
+    def _start(self, index: int, episode: Episode) -> None:
+        env: TextEnv | None = None
+        try:
+            env = self._idle.pop() if self._idle else self._make_env()
+            observation, info = env.reset(seed=self._seed, options={"task": episode.task_id})
+        except EnvError as error:
+            if env is not None:
+                env.close()
+            self._finish(index, _trajectory(episode, (), None, "error", self._config, _describe(error)))
+            return
+        self._live.append(_Live(index, episode, env, observation, _facts(info), opening=observation))
+
+    def _next_turn(self, live: _Live) -> Turn | None:
+        """The request for the next response; none if the context is full, which ends the episode."""
+        ids, restart = self._prompt(live)
+        held = 0 if restart else live.context
+        need = held + len(ids) + self._config.max_new_tokens
+        if need > self._policy.max_context:
+            if not live.steps:
+                raise ValueError(
+                    f"the first prompt of task {live.episode.task_id} has {len(ids)} tokens; with a response "
+                    f"of {self._config.max_new_tokens} that is more than the {self._policy.max_context} "
+                    "tokens of the policy's context"
+                )
+            self._leave(live, "context")
+            return None
+        live.context = held + len(ids)
+        place = (*live.episode.place, len(live.steps))
+        return Turn(
+            episode=live.index,
+            new_ids=ids,
+            restart=restart,
+            max_new_tokens=self._config.max_new_tokens,
+            uniforms=_uniforms(self._seed, place, self._config.max_new_tokens),
+            observation=live.observation,
+            info=live.info,
+        )
+
+    def _prompt(self, live: _Live) -> tuple[tuple[int, ...], bool]:
+        """Tokens to read before the next response, and whether they are the whole prompt."""
+        chat, first = self._policy.chat, not live.steps
+        if self._config.layout == "window":
+            return chat.opening_ids(self._system, self._window(live)), True
+        shown = live.observation if first else self._clipped(live.observation)
+        if chat.prefix_stable:
+            if first:
+                return chat.opening_ids(self._system, shown), True
+            return chat.next_ids(shown, live.stopped), False
+        if first:
+            live.chat.append(Message("system", self._system))
+        live.chat.append(Message("user", shown))
+        return chat.whole_ids(live.chat), True
+
+    def _window(self, live: _Live) -> str:
+        """The user message of the window layout; the opening observation is shown once, as the task."""
+        seen = ["", *(self._clipped(step.observation) for step in live.steps)]
+        acted = [step.action for step in live.steps]
+        first_shown = max(0, len(acted) - self._config.window)
+        history = list(zip(seen[first_shown:-1], acted[first_shown:], strict=True))
+        return window_prompt(live.opening, history, seen[-1], live.info["admissible"])
+
+    def _clipped(self, observation: str) -> str:
+        limit = self._config.max_observation_tokens
+        return observation if limit is None else self._policy.chat.clip(observation, limit)
+
+    def _advance(self, live: _Live, turn: Turn, written: Generation) -> None:
+        """Parse a response, let the environment answer it, and note the step."""
+        text = self._policy.chat.text_of(written.token_ids)
+        parsed = parse_response(text)
+        live.context += len(written.token_ids)
+        live.stopped = written.token_ids[-1] == self._policy.chat.turn_end
+        if live.chat:
+            live.chat.append(Message("assistant", text))
+        try:
+            observation, reward, terminated, truncated, info = live.env.step(parsed.action)
+        except EnvError as error:
+            live.env.close()
+            self._leave(live, "error", _describe(error))
+            return
+        live.observation, live.info = observation, _facts(info)
+        live.steps.append(
+            Step(
+                prompt_ids=turn.new_ids,
+                continues=not turn.restart,
+                action_ids=written.token_ids,
+                action_logprobs=written.logprobs,
+                stop=written.stop,
+                thought=parsed.thought,
+                action=parsed.action,
+                well_formed=parsed.well_formed and written.stop == "stop",
+                action_valid=live.info["action_valid"],
+                observation=observation,
+                reward=float(reward),
+            )
+        )
+        if terminated or truncated:
+            self._leave(live, "terminated" if terminated else "truncated")
+
+    def _leave(self, live: _Live, end: EndReason, error: str | None = None) -> None:
+        """Take an ended episode off the table; its environment serves another unless it failed."""
+        self._live.remove(live)
+        self._session.close_episode(live.index)
+        if end != "error":
+            self._idle.append(live.env)
+        trajectory = _trajectory(live.episode, tuple(live.steps), live.info, end, self._config, error)
+        self._finish(live.index, trajectory)
+
+    def _finish(self, index: int, trajectory: Trajectory) -> None:
+        self.done[index] = trajectory
+        if self._on_done is not None:
+            self._on_done(trajectory)
+
+
+def _trajectory(
+    episode: Episode,
+    steps: tuple[Step, ...],
+    info: StepInfo | None,
+    end: EndReason,
+    config: RolloutConfig,
+    error: str | None = None,
+) -> Trajectory:
+    """An ended episode; only a terminated one can be a success, and a failed environment pays nothing."""
+    known = info if info is not None and end != "error" else None
+    success = known is not None and known["success"] and end == "terminated"
+    score = float(known["score"]) if known is not None else 0.0
+    return Trajectory(
+        task_id=episode.task_id,
+        task_type=info["task_type"] if info is not None else "unknown",
+        group=episode.group,
+        sample=episode.sample,
+        steps=steps,
+        reward=score if config.reward == "score" else float(success),
+        success=success,
+        score=score,
+        end=end,
+        error=error,
+    )
+
+
+def _uniforms(seed: int, place: tuple[int, ...], count: int) -> NDArray[np.float64]:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place)).random(count)
+
+
+def _facts(info: object) -> StepInfo:
+    """The environment contract's typed info; gymnasium types it as a plain dict."""
+    return info  # type: ignore[return-value]
+
+
+def _describe(error: EnvError) -> str:
+    return f"{type(error).__name__}: {error}"

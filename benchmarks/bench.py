@@ -1,0 +1,408 @@
+"""Speed and memory as ratios measured in one run, so that a busy or slow machine moves both sides alike.
+
+The two sides of a ratio are measured in turns, each pair in the opposite order of the one before. A ratio is
+the median over pairs; its range over pairs says how far it may be believed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from agents.policies.base import Sampling, Turn
+from agents.policies.torch_policy import TorchPolicy
+from agents.prompts import system_prompt
+from benchmarks import records
+from benchmarks.bench_memory import ROOT, ScoringPass, measure_apart
+from benchmarks.warm_start.small_model import SmallModelConfig, build_model, train_tokenizer
+from empg.advantages import EmpgConfig, modulate, step_entropy, token_values
+from envs.webshop import WebShopEnv, WebShopWorld, load_world
+
+Measure = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much work each measurement does; the defaults take about two minutes on two idle cores."""
+
+    repeats: int = 3
+    products: int = 1000
+    conversations: int = 16
+    turns: int = 8
+    new_tokens: int = 24
+    """Tokens written in each turn at most, about one thought and action."""
+    page_characters: int = 600
+    """Length that pages are cut to, so that eight turns fit the small model's context."""
+    shop_episodes: int = 300
+    steps: int = 100_000
+    """Agent steps in the batch that EMPG modulates."""
+    tokens_per_step: int = 8
+    scored_tokens: int = 512
+    vocabulary: int = 150_000
+    chunk: int = 32
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Two ways of doing the same, by pairs."""
+
+    name: str
+    unit: str
+    first: str
+    """What this project does."""
+    second: str
+    """What it is compared with."""
+    pairs: tuple[tuple[float, float], ...]
+    more_is_better: bool
+    """Whether the unit counts work done (else cost); a ratio above 1 always favours `first`."""
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """One for each pair."""
+        return tuple(a / b if self.more_is_better else b / a for a, b in self.pairs)
+
+    @property
+    def median(self) -> float:
+        """The figure to quote."""
+        return statistics.median(self.ratios)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A speed on its own."""
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+
+
+def in_pairs(first: Measure, second: Measure, repeats: int) -> tuple[tuple[float, float], ...]:
+    """Measure both `repeats` times, in turns: AB, BA, AB, ..."""
+    pairs = []
+    for number in range(repeats):
+        if number % 2:
+            two, one = second(), first()
+        else:
+            one, two = first(), second()
+        pairs.append((one, two))
+    return tuple(pairs)
+
+
+# Rollout with and without a cache that lives across turns
+
+
+def walk(world: WebShopWorld, conversations: int, turns: int, characters: int) -> list[list[str]]:
+    """What a shopper who clicks about at random is shown: `turns` pages for each conversation."""
+    panel = world.panel("train", conversations)
+    env, walks = world.make_env(), []
+    for number, task in enumerate(panel.task_ids):
+        generator = np.random.default_rng(number)
+        page, info = env.reset(options={"task": task})
+        pages = [page[:characters]]
+        while len(pages) < turns:
+            admissible = [action for action in info["admissible"] if action != "click[buy now]"]
+            page, _, _, _, info = env.step(choose(admissible, page, generator))
+            pages.append(page[:characters])
+        walks.append(pages)
+    return walks
+
+
+def choose(admissible: Sequence[str], page: str, generator: np.random.Generator) -> str:
+    """One of the valid actions; a search for three words of the page where the template is drawn."""
+    action = admissible[int(generator.integers(len(admissible)))]
+    if not action.startswith("search["):
+        return action
+    words = page.split()
+    return f"search[{' '.join(words[int(place)] for place in generator.integers(len(words), size=3))}]"
+
+
+def rollout_speed(policy: TorchPolicy, walks: Sequence[Sequence[str]], system: str, new_tokens: int) -> float:
+    """Sampled tokens per second over whole conversations, reading of pages included."""
+    chat = policy.chat
+    session = policy.open(len(walks), Sampling())
+    stopped, sampled, seconds = [True] * len(walks), 0, 0.0
+    for turn in range(len(walks[0])):
+        requests = [
+            Turn(
+                episode=number,
+                new_ids=chat.next_ids(pages[turn], stopped[number])
+                if turn
+                else chat.opening_ids(system, pages[0]),
+                restart=turn == 0,
+                max_new_tokens=new_tokens,
+                uniforms=np.random.default_rng((number, turn)).random(new_tokens),
+            )
+            for number, pages in enumerate(walks)
+        ]
+        begun = time.perf_counter()
+        written = session.generate(requests)
+        seconds += time.perf_counter() - begun
+        sampled += sum(len(one.token_ids) for one in written)
+        stopped = [one.stop == "stop" for one in written]
+    return sampled / seconds
+
+
+def bench_rollout(world: WebShopWorld, sizes: Sizes) -> Ratio:
+    """Tokens per second with the cache kept across turns against reading everything again at each turn."""
+    walks = walk(world, sizes.conversations, sizes.turns, sizes.page_characters)
+    system = system_prompt(world.name)
+    config = SmallModelConfig(max_context=sizes.turns * (sizes.page_characters + sizes.new_tokens) + 2048)
+    texts = [page for pages in walks for page in pages]
+    tokenizer = train_tokenizer([system, *texts], config.vocab_size)
+    model = build_model(config, len(tokenizer), seed=0)
+
+    def speed(keep_cache: bool) -> float:
+        policy = TorchPolicy(model, tokenizer, max_context=config.max_context, keep_cache=keep_cache)
+        return rollout_speed(policy, walks, system, sizes.new_tokens)
+
+    rollout_speed(  # what is set up on first use
+        TorchPolicy(model, tokenizer, max_context=config.max_context),
+        [walks[0][:2]],
+        system,
+        sizes.new_tokens,
+    )
+    return Ratio(
+        name=f"rollout, {sizes.conversations} conversations of {sizes.turns} turns",
+        unit="sampled tokens/s",
+        first="cache kept across turns",
+        second="read again at each turn",
+        pairs=in_pairs(lambda: speed(True), lambda: speed(False), sizes.repeats),
+        more_is_better=True,
+    )
+
+
+# The shop alone
+
+
+def shop_speed(env: WebShopEnv, tasks: Sequence[str], seed: int) -> tuple[float, float]:
+    """(steps per second, resets per second) under random valid actions; choosing them is not counted."""
+    steps, step_seconds, reset_seconds = 0, 0.0, 0.0
+    for number, task in enumerate(tasks):
+        generator = np.random.default_rng((seed, number))
+        begun = time.perf_counter()
+        page, info = env.reset(options={"task": task})
+        reset_seconds += time.perf_counter() - begun
+        over = False
+        while not over:
+            action = choose(info["admissible"], page, generator)
+            begun = time.perf_counter()
+            page, _, terminated, truncated, info = env.step(action)
+            step_seconds += time.perf_counter() - begun
+            steps += 1
+            over = terminated or truncated
+    return steps / step_seconds, len(tasks) / reset_seconds
+
+
+def bench_shop(world: WebShopWorld, sizes: Sizes) -> tuple[Rate, Rate]:
+    """Speed of one environment in one process."""
+    ids = world.panel("train").task_ids
+    tasks = [ids[number % len(ids)] for number in range(sizes.shop_episodes)]
+    measured = [shop_speed(world.make_env(), tasks, seed) for seed in range(sizes.repeats)]
+    name = f"WebShop, {sizes.products:,} products, random valid actions"
+    steps, resets = zip(*measured, strict=True)
+    return Rate(name, "steps/s", steps), Rate(name, "resets/s", resets)
+
+
+# EMPG as tensors and as loops
+
+
+@dataclass(frozen=True)
+class StepBatch:
+    """A batch of equally long trajectories, for both forms of the method."""
+
+    advantage: torch.Tensor
+    """[S]"""
+    next_step: torch.Tensor
+    """[S]"""
+    token_entropy: torch.Tensor
+    """[N, T] nats."""
+    step_of_token: torch.Tensor
+    """[N, T]"""
+
+
+def step_batch(steps: int, tokens_per_step: int, steps_per_row: int = 5) -> StepBatch:
+    """Random entropies and advantages; every step is followed by an observation token that counts for none."""
+    generator = torch.Generator().manual_seed(0)
+    rows = math.ceil(steps / steps_per_row)
+    steps = rows * steps_per_row
+    numbers = torch.arange(steps).reshape(rows, steps_per_row, 1)
+    of_token = torch.cat([numbers.expand(-1, -1, tokens_per_step), torch.full_like(numbers, -1)], dim=-1)
+    following = torch.arange(1, steps + 1)
+    following[steps_per_row - 1 :: steps_per_row] = -1
+    return StepBatch(
+        advantage=torch.randn(rows, generator=generator).repeat_interleave(steps_per_row),
+        next_step=following,
+        token_entropy=torch.rand(rows, steps_per_row * (tokens_per_step + 1), generator=generator),
+        step_of_token=of_token.reshape(rows, -1),
+    )
+
+
+def vectorised(batch: StepBatch, config: EmpgConfig) -> torch.Tensor:
+    """Token advantages [N, T] as this project computes them."""
+    entropy = step_entropy(batch.token_entropy, batch.step_of_token, len(batch.advantage))
+    return token_values(modulate(batch.advantage, entropy, batch.next_step, config), batch.step_of_token)
+
+
+def looped(
+    advantage: Sequence[float],
+    next_step: Sequence[int],
+    token_entropy: Sequence[Sequence[float]],
+    step_of_token: Sequence[Sequence[int]],
+    config: EmpgConfig,
+) -> list[list[float]]:
+    """The same numbers with a loop over every token and step, as published implementations have it."""
+    total, count = [0.0] * len(advantage), [0] * len(advantage)
+    for entropies, marks in zip(token_entropy, step_of_token, strict=True):
+        for value, step in zip(entropies, marks, strict=True):
+            if step >= 0:
+                total[step] += value
+                count[step] += 1
+    entropy = [value / number for value, number in zip(total, count, strict=True)]
+    low, high = min(entropy), max(entropy)
+    normalised = [(value - low) / (high - low + 1e-8) for value in entropy]
+    weight = [math.exp(-config.k * value) for value in normalised]
+    mean_weight = sum(weight) / len(weight)
+    modulated = []
+    for step, raw in enumerate(advantage):
+        value = raw * weight[step] / mean_weight
+        if next_step[step] >= 0:
+            value += config.zeta * math.exp(-config.k_f * normalised[next_step[step]])
+        modulated.append(value)
+    centre = sum(modulated) / len(modulated)
+    return [[modulated[step] - centre if step >= 0 else 0.0 for step in marks] for marks in step_of_token]
+
+
+def bench_empg(sizes: Sizes) -> Ratio:
+    """Seconds for one batch; both forms must give the same numbers before they are timed."""
+    config, batch = EmpgConfig(), step_batch(sizes.steps, sizes.tokens_per_step)
+    lists = (
+        batch.advantage.tolist(),
+        batch.next_step.tolist(),
+        batch.token_entropy.tolist(),
+        batch.step_of_token.tolist(),
+    )
+    torch.testing.assert_close(
+        vectorised(batch, config), torch.tensor(looped(*lists, config)), atol=1e-4, rtol=0
+    )
+    return Ratio(
+        name=f"EMPG, {len(batch.advantage):,} steps of {sizes.tokens_per_step} tokens",
+        unit="s",
+        first="tensors",
+        second="Python loops",
+        pairs=in_pairs(
+            lambda: seconds(lambda: vectorised(batch, config)),
+            lambda: seconds(lambda: looped(*lists, config)),
+            sizes.repeats,
+        ),
+        more_is_better=False,
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long a call takes."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+# Memory of the scoring pass
+
+
+def bench_memory(sizes: Sizes) -> Ratio:
+    """Peak memory that scoring adds, with chunks and with the logits of all tokens at once."""
+
+    def mebibytes(chunk: int) -> float:
+        return measure_apart(ScoringPass(chunk, sizes.scored_tokens, sizes.vocabulary)) / 2**20
+
+    return Ratio(
+        name=f"scoring, {sizes.scored_tokens} tokens, vocabulary {sizes.vocabulary:,}",
+        unit="MiB at the peak",
+        first=f"chunks of {sizes.chunk} tokens",
+        second="no chunks",
+        pairs=in_pairs(lambda: mebibytes(sizes.chunk), lambda: mebibytes(sizes.scored_tokens), sizes.repeats),
+        more_is_better=False,
+    )
+
+
+# All of it
+
+
+def run_bench(console: Console, out: Path | None = None, sizes: Sizes | None = None) -> dict[str, Any]:
+    """Measure everything, print it, and write it as JSON where `out` says."""
+    sizes = sizes or Sizes()
+    results: list[Ratio | Rate] = []
+    with console.status("opening the shop") as status:
+        world = load_world(products=sizes.products)
+        status.update("rollout")
+        results.append(bench_rollout(world, sizes))
+        status.update("shop")
+        results.extend(bench_shop(world, sizes))
+        status.update("EMPG")
+        results.append(bench_empg(sizes))
+        status.update("memory")
+        results.append(bench_memory(sizes))
+    report = {
+        "format": 1,
+        **records.provenance(ROOT),
+        "threads": torch.get_num_threads(),
+        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "sizes": asdict(sizes),
+        "ratios": [asdict(one) | {"ratio": one.median} for one in results if isinstance(one, Ratio)],
+        "rates": [
+            asdict(one) | {"rate": statistics.median(one.values)} for one in results if isinstance(one, Rate)
+        ],
+    }
+    show(console, results)
+    if out is not None:
+        records.write_json(out, report)
+    return report
+
+
+def show(console: Console, results: Sequence[Ratio | Rate]) -> None:
+    """Two tables: ratios with both sides, and plain rates."""
+    table = Table("measurement", "compared", box=SIMPLE_HEAD, show_edge=False)
+    table.add_column("median", justify="right")
+    table.add_column("ratio", justify="right")
+    table.add_column("range", justify="right")
+    for one in results:
+        if isinstance(one, Rate):
+            table.add_row(
+                one.name, one.unit, figure(statistics.median(one.values)), "", _range(one.values, "")
+            )
+            continue
+        ours, other = (statistics.median(side) for side in zip(*one.pairs, strict=True))
+        table.add_row(
+            f"{one.name}\n[{one.unit}]".replace("[", r"\["),
+            f"{one.first}\n{one.second}",
+            f"{figure(ours)}\n{figure(other)}",
+            f"{figure(one.median)}×",
+            _range(one.ratios, "×"),
+        )
+    console.print(table)
+    console.print("Medians; the range is that of single pairs or repeats. Above 1× the first line is better.")
+
+
+def _range(values: Sequence[float], unit: str) -> str:
+    return f"{figure(min(values))} to {figure(max(values))}{unit}"
+
+
+def figure(value: float) -> str:
+    """Three significant digits without exponents."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def main() -> None:
+    """Print the measurements of this machine."""
+    run_bench(Console())

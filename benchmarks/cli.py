@@ -1,0 +1,190 @@
+"""The command line: thin commands over the other modules. Bad input is one line on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from typer.exceptions import TyperException
+
+from benchmarks.config import ConfigError, load_suite, suite_names
+from benchmarks.plan import Run, find, plan, suite_folder
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Run, evaluate and report the benchmarks of Entropy-Modulated Policy Gradients.",
+)
+console = Console()
+
+SuiteName = Annotated[str, typer.Argument(help="A suite that comes with the package, or a TOML file.")]
+Scale = Annotated[str, typer.Option(help="A [scale.*] table of the suite.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of official files; by default data is generated.")]
+Seeds = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one for each core.")]
+Results = Annotated[Path, typer.Option(help="Where runs and caches are kept.")]
+RunName = Annotated[str, typer.Argument(help="Name of the run, as `plan` lists it.")]
+
+
+@app.command()
+def run(
+    suite: SuiteName = "webshop",
+    scale: Scale = "default",
+    data: Data = None,
+    seeds: Seeds = 1,
+    jobs: Jobs = None,
+    results: Results = Path("results"),
+) -> None:
+    """Make every run of a suite complete, several at a time, then write its report."""
+    from benchmarks.suite import complete_suite
+
+    loaded = load_suite(suite, scale)
+    complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console)
+
+
+@app.command("run-one")
+def run_one(
+    suite: SuiteName,
+    name: RunName,
+    scale: Scale = "default",
+    data: Data = None,
+    results: Results = Path("results"),
+    tied: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Make one run complete, in this process."""
+    from benchmarks.launch import tie_to_launcher
+    from benchmarks.run import execute
+
+    if tied:
+        tie_to_launcher()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    execute(find(load_suite(suite, scale), name, data, results), cache_folder(results))
+
+
+@app.command("plan")
+def show_plan(
+    suite: SuiteName = "webshop",
+    scale: Scale = "default",
+    data: Data = None,
+    seeds: Seeds = 1,
+    results: Results = Path("results"),
+) -> None:
+    """List the runs of a suite and how far each is."""
+    table = Table("run", "variant", "seed", "iterations", "state", box=None)
+    for each in plan(load_suite(suite, scale), list(range(seeds)), data, results):
+        trained = each.config.kind == "train"
+        iterations = str(each.config.iterations) if trained else "-"
+        table.add_row(
+            escape(each.name),
+            escape(each.config.variant),
+            str(each.config.seed) if trained else "-",
+            iterations,
+            state(each),
+        )
+    console.print(table)
+
+
+@app.command()
+def evaluate(
+    suite: SuiteName,
+    policy: Annotated[
+        str,
+        typer.Argument(help="`warm-start`, `expert`, or the folder of a model, such as a run's `policy`."),
+    ],
+    scale: Scale = "default",
+    data: Data = None,
+    tasks: Annotated[
+        int | None, typer.Option(min=1, help="Test tasks; by default the suite's panel.")
+    ] = None,
+    results: Results = Path("results"),
+) -> None:
+    """Play the test panel with a policy and print its success; writes no record."""
+    from benchmarks.suite import evaluate_once
+
+    evaluate_once(load_suite(suite, scale), policy, data, tasks, cache_folder(results), console)
+
+
+@app.command()
+def report(
+    suite: SuiteName = "webshop",
+    scale: Scale = "default",
+    data: Data = None,
+    results: Results = Path("results"),
+) -> None:
+    """Rebuild a suite's table and figures from its run records."""
+    from benchmarks.suite import make_report
+
+    make_report(suite_folder(load_suite(suite, scale), data, results), console)
+
+
+@app.command("warm-start")
+def warm_start(
+    suite: SuiteName = "webshop",
+    scale: Scale = "default",
+    data: Data = None,
+) -> None:
+    """Teach a suite's warm-start policy again and make it the one that ships with the package."""
+    from benchmarks.suite import rebuild_warm_start
+
+    rebuild_warm_start(load_suite(suite, scale), suite, data, console)
+
+
+@app.command()
+def bench() -> None:
+    """Measure speed and memory ratios on this machine."""
+    from benchmarks.bench import main as measure
+
+    measure()
+
+
+@app.command()
+def suites() -> None:
+    """List the suites that come with the package."""
+    for name in suite_names():
+        console.print(f"{name}: {load_suite(name).title}", markup=False, highlight=False)
+
+
+def cache_folder(results: Path) -> Path:
+    """Where warm-start policies that do not ship with the package are kept."""
+    return results / "cache"
+
+
+def state(run: Run) -> str:
+    """How far a run is, from its records."""
+    from benchmarks.progress import read_status
+
+    if (run.folder / "summary.json").exists():
+        return "complete"
+    if not (run.folder / "run.json").exists():
+        return "not begun"
+    status = read_status(run.folder)
+    return status.stage if status else "begun"
+
+
+def main() -> NoReturn:
+    """Entry point of the console script: every expected error is one line, and no traceback."""
+    try:
+        code = app(standalone_mode=False)
+    except ConfigError as error:
+        fail(str(error))
+    except TyperException as error:
+        fail(error.format_message())
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong in one line that cannot steer the terminal, and leave."""
+    from benchmarks.launch import printable
+
+    print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    raise SystemExit(2) from None

@@ -1,0 +1,277 @@
+"""Suites as strict data: one TOML file, optional scale tables merged over it, and no key that nobody reads.
+
+A suite describes one artefact of the paper. `[variants.*]` tables are merged over the suite's own tables,
+and a `[scale.*]` table over both, so every number of a run stands in exactly one resolved `RunConfig`.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from agents.rollout import RolloutConfig
+from benchmarks.warm_start.store import WarmStartConfig
+from benchmarks.worlds import BENCHMARKS
+from empg import EmpgConfig
+from empg.config import LearnerConfig
+from empg.losses import LOSSES
+
+SUITES = Path(__file__).parent / "suites"
+
+Checked = TypeVar("Checked")
+
+
+class ConfigError(ValueError):
+    """A setting is wrong; the message is one line that names it and what was expected."""
+
+
+class Strict(BaseModel):
+    """Immutable, no unknown keys, no silent conversion of `"3"` or `true` to a number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables, the second winning key by key; anything that is not a table is replaced whole."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def validate(kind: type[Checked], table: Mapping[str, Any], where: str) -> Checked:
+    """A table as a strict model or dataclass.
+
+    Raises `ConfigError` with one line: where, which key, its value, what was expected.
+    """
+    adapter: TypeAdapter[Checked] = TypeAdapter(kind)
+    try:
+        return adapter.validate_json(json.dumps(table, default=str))
+    except ValidationError as error:
+        raise ConfigError(_one_line(kind, where, error)) from None
+
+
+def _one_line(kind: type[Any], where: str, error: ValidationError) -> str:
+    """The most telling problem: an unknown key before what it left missing."""
+    problems = error.errors(include_url=False)
+    unknown = ("unexpected_keyword_argument", "extra_forbidden")
+    problem = min(problems, key=lambda found: found["type"] not in unknown)
+    place = tuple(str(part) for part in problem["loc"])
+    if problem["type"] in unknown:
+        known = ", ".join(_keys_at(kind, place[:-1])) or "none"
+        return f"{'.'.join((where, *place))}: unknown key, expected one of: {known}"
+    said = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+    got = (
+        ""
+        if problem["type"] in ("missing", "missing_argument", "value_error")
+        else f", got {problem['input']!r}"
+    )
+    return f"{'.'.join((where, *place))}: {said}{got}"
+
+
+def _keys_at(kind: Any, place: tuple[str, ...]) -> tuple[str, ...]:
+    """Which keys a (nested) table may have."""
+    if get_origin(kind) in (Union, types.UnionType):
+        options = [_keys_at(option, place) for option in get_args(kind)]
+        return next((keys for keys in options if keys), ())
+    if get_origin(kind) is dict:
+        return _keys_at(get_args(kind)[1], place[1:]) if place else ()
+    if is_dataclass(kind):
+        names = {field.name for field in fields(kind)}
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        names = set(kind.model_fields)
+    else:
+        return ()
+    if not place:
+        return tuple(sorted(names))
+    hints = get_type_hints(kind)
+    return _keys_at(hints.get(place[0]), place[1:])
+
+
+class Panels(Strict):
+    """How many tasks of each split are used."""
+
+    train: int | None = Field(default=None, ge=1)
+    """None: all there are."""
+    test: int = Field(ge=1)
+
+
+class Evaluation(Strict):
+    """How a policy is judged on the test panel."""
+
+    modes: tuple[Literal["sampled", "greedy"], ...] = ("sampled", "greedy")
+    samples: int = Field(default=1, ge=1)
+    """Episodes of each task in the sampled mode; greedy episodes are all alike."""
+
+
+class PolicySettings(Strict):
+    """Which policy is trained."""
+
+    path: str | None = None
+    """Folder of a Hugging Face causal language model with a chat template; None: the warm start."""
+    max_context: int = Field(ge=16)
+    """Tokens an episode's context may hold."""
+
+
+class Variant(Strict):
+    """One way of training: a preset of the loss, what differs from it, and EMPG on or off."""
+
+    preset: Literal["grpo", "dapo"]
+    empg: bool
+    loss: dict[str, Any] = {}
+    """Settings that replace the preset's."""
+    learner: dict[str, Any] = {}
+    """Settings that replace the suite's `[learner]` table, such as dynamic sampling."""
+
+
+class _SuiteFile(Strict):
+    """A suite file after its scale table was merged in, before its variants are resolved."""
+
+    title: str
+    benchmark: str
+    world: dict[str, Any] = {}
+    data_seed: int = Field(default=0, ge=0)
+    iterations: int = Field(ge=1)
+    panels: Panels
+    policy: PolicySettings
+    warm_start: WarmStartConfig = WarmStartConfig()
+    rollout: RolloutConfig
+    learner: dict[str, Any] = {}
+    empg: EmpgConfig
+    evaluation: Evaluation = Evaluation()
+    variants: dict[str, Variant] = Field(min_length=1)
+
+
+Kind = Literal["train", "warm_start", "expert"]
+
+
+class RunConfig(Strict):
+    """Everything that decides the numbers of one run, apart from the data itself."""
+
+    kind: Kind
+    benchmark: str
+    variant: str
+    seed: int
+    """Of the policy's samples; runs of different variants with one seed begin alike."""
+    data_seed: int
+    """Of the order of the train tasks; the same for every seed and variant."""
+    world: dict[str, Any]
+    panels: Panels
+    policy: PolicySettings
+    warm_start: WarmStartConfig
+    rollout: RolloutConfig
+    evaluation: Evaluation
+    iterations: int = 0
+    learner: LearnerConfig | None = None
+    """None for runs that only evaluate."""
+
+    def table(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        table = self.model_dump(mode="json")
+        assert isinstance(table, dict)
+        return table
+
+
+class Suite(Strict):
+    """A suite at one scale, checked throughout."""
+
+    name: str
+    scale: str
+    title: str
+    benchmark: str
+    variants: tuple[str, ...]
+    base: RunConfig
+    """What all runs share; `variant`, `kind`, `seed` and the learner are filled in by the plan."""
+    learners: dict[str, LearnerConfig]
+    """The resolved learner of each variant."""
+    iterations: int
+
+
+def suite_names() -> tuple[str, ...]:
+    """The suites that come with the package."""
+    return tuple(sorted(path.stem for path in SUITES.glob("*.toml")))
+
+
+def load_suite(name: str, scale: str = "default") -> Suite:
+    """Read, merge and check a suite, given by its name or as the path of a TOML file.
+
+    Raises `ConfigError`: no such suite or scale, not TOML, an unknown key, a value of the wrong kind.
+    """
+    path = Path(name) if name.endswith(".toml") else SUITES / f"{name}.toml"
+    if not path.is_file():
+        raise ConfigError(f"no suite {name!r}, expected one of: {', '.join(suite_names())}, or a .toml file")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    return build_suite(path.stem, scale, table)
+
+
+def build_suite(name: str, scale: str, table: Mapping[str, Any]) -> Suite:
+    """A suite from its parsed file; see `load_suite`."""
+    scales = table.get("scale", {})
+    if not isinstance(scales, Mapping) or not isinstance(scales.get(scale), Mapping):
+        known = (
+            ", ".join(sorted(scales)) if isinstance(scales, Mapping) and scales else "a [scale.default] table"
+        )
+        raise ConfigError(f"{name}: no scale {scale!r}, expected one of: {known}")
+    body = {key: value for key, value in table.items() if key != "scale"}
+    file = validate(_SuiteFile, merge(body, scales[scale]), name)
+    if file.benchmark not in BENCHMARKS:
+        known = ", ".join(sorted(BENCHMARKS))
+        raise ConfigError(f"{name}.benchmark: unknown benchmark {file.benchmark!r}, expected one of: {known}")
+    settings = validate(BENCHMARKS[file.benchmark].settings, file.world, f"{name}.world")
+    if file.rollout.sampling.greedy:
+        raise ConfigError(f"{name}.rollout.sampling.greedy: training samples, expected false")
+    learners = {variant: _learner(file, variant, f"{name}.variants") for variant in file.variants}
+    base = RunConfig(
+        kind="warm_start",
+        benchmark=file.benchmark,
+        variant="",
+        seed=0,
+        data_seed=file.data_seed,
+        world=asdict(settings),
+        panels=file.panels,
+        policy=file.policy,
+        warm_start=file.warm_start,
+        rollout=file.rollout,
+        evaluation=file.evaluation,
+    )
+    return Suite(
+        name=name,
+        scale=scale,
+        title=file.title,
+        benchmark=file.benchmark,
+        variants=tuple(file.variants),
+        base=base,
+        learners=learners,
+        iterations=file.iterations,
+    )
+
+
+def _learner(file: _SuiteFile, variant: str, where: str) -> LearnerConfig:
+    """The suite's learner, then the preset's loss, then what the variant replaces.
+
+    Temperature and length of the schedule are the rollout's and the suite's, so they cannot disagree.
+    """
+    chosen = file.variants[variant]
+    given = merge(file.learner, chosen.learner)
+    table = merge({"temperature": file.rollout.sampling.temperature}, given)
+    table["optimizer"] = merge({"total_iterations": file.iterations}, given.get("optimizer", {}))
+    table["loss"] = merge(merge(asdict(LOSSES[chosen.preset]), table.get("loss", {})), chosen.loss)
+    table["empg"] = asdict(file.empg) if chosen.empg else None
+    learner = validate(LearnerConfig, table, f"{where}.{variant}")
+    if learner.temperature != file.rollout.sampling.temperature:
+        raise ConfigError(
+            f"{where}.{variant}.temperature: {learner.temperature}, but episodes are sampled at "
+            f"{file.rollout.sampling.temperature}; expected the same"
+        )
+    return learner

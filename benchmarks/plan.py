@@ -1,0 +1,80 @@
+"""From a suite to named runs: the names come from what differs, so equal names mean equal experiments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.config import ConfigError, RunConfig, Suite
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run to be made: its name, its place on disk and everything that decides its numbers."""
+
+    name: str
+    suite: str
+    """Name of the suite's folder, which tells scale and data apart."""
+    scale: str
+    folder: Path
+    config: RunConfig
+    data: Path | None
+    """Folder of official files; None for generated data."""
+
+
+def plan(suite: Suite, seeds: Sequence[int], data: Path | None, results: Path) -> tuple[Run, ...]:
+    """Every run of a suite: the two baselines, then the variants for each seed.
+
+    Raises `ConfigError` for repeated or negative seeds.
+    """
+    if not seeds or len(set(seeds)) != len(seeds) or min(seeds) < 0:
+        raise ConfigError(f"seeds must be different numbers from 0 up, got {list(seeds)}")
+    runs = [_run(suite, data, results, baseline, None) for baseline in BASELINES]
+    runs += [_run(suite, data, results, variant, seed) for seed in seeds for variant in suite.variants]
+    return tuple(runs)
+
+
+def find(suite: Suite, name: str, data: Path | None, results: Path) -> Run:
+    """The run of that name; raises `ConfigError` with the names there are."""
+    seed = re.fullmatch(r".*-s(\d+)", name)
+    runs = plan(suite, [int(seed[1]) if seed else 0], data, results)
+    for run in runs:
+        if run.name == name:
+            return run
+    raise ConfigError(
+        f"no run {name!r} in {suite.name}, expected one of: {', '.join(run.name for run in runs)}"
+    )
+
+
+def suite_folder(suite: Suite, data: Path | None, results: Path) -> Path:
+    """Where a suite's runs and its report lie: `webshop`, `webshop-smoke`, `webshop-<data folder>`."""
+    parts = [suite.name]
+    if suite.scale != "default":
+        parts.append(suite.scale)
+    if data is not None:
+        parts.append(_safe(data.resolve().name))
+    return results / "runs" / "-".join(parts)
+
+
+BASELINES = {"warm-start": "warm_start", "expert": "expert"}
+"""Runs that only evaluate: where training begins, and the ceiling."""
+
+
+def _run(suite: Suite, data: Path | None, results: Path, variant: str, seed: int | None) -> Run:
+    folder = suite_folder(suite, data, results)
+    parts = [suite.benchmark, variant.replace("+", "-")] + ([] if seed is None else [f"s{seed}"])
+    name = "-".join(parts)
+    changes: dict[str, Any] = {"kind": BASELINES.get(variant, "train"), "variant": variant, "seed": seed or 0}
+    if variant in suite.learners:
+        learner = replace(suite.learners[variant], seed=changes["seed"])
+        changes |= {"iterations": suite.iterations, "learner": learner}
+    config = suite.base.model_copy(update=changes)
+    return Run(name, folder.name, suite.scale, folder / name, config, data)
+
+
+def _safe(name: str) -> str:
+    """A folder name as part of ours: nothing that a shell, a path or a terminal could read as more."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "data"

@@ -1,0 +1,202 @@
+"""Everything a run needs, opened and checked before any work: a bad setting costs seconds, never hours."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from agents.policies.torch_policy import TorchPolicy
+from agents.prompts import PROMPT_VERSION, prompt_digest
+from benchmarks import records
+from benchmarks.config import ConfigError, RunConfig
+from benchmarks.plan import Run
+from benchmarks.tasks import check_disjoint
+from benchmarks.warm_start import store
+from benchmarks.warm_start.demonstrations import Progress, silent
+from benchmarks.worlds import BENCHMARKS
+from empg import checkpoint
+from envs.base import EnvError, TaskPanel, World
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The opened data of a benchmark."""
+
+    world: World
+    train: TaskPanel
+    test: TaskPanel
+
+    def record(self) -> dict[str, Any]:
+        """Which data and tasks these are, for `run.json`."""
+        panels = {
+            panel.split: {"digest": panel.digest, "size": len(panel)} for panel in (self.train, self.test)
+        }
+        return {"world": self.world.describe(), "panels": panels}
+
+
+@dataclass(frozen=True)
+class LoadedPolicy:
+    """The policy that training starts from."""
+
+    policy: TorchPolicy
+    model: Any
+    tokenizer: Any
+    record: dict[str, Any]
+    """What it is: architecture, size and the SHA-256 of its weights."""
+    origin: dict[str, Any]
+    """How it came to be; for people, and no part of a run's identity."""
+
+    @property
+    def pad_id(self) -> int:
+        """What rows are filled up with; any token will do, because padding is masked by length."""
+        pad = self.tokenizer.pad_token_id
+        return int(self.policy.chat.stop_ids[0] if pad is None else pad)
+
+    def save(self, folder: Path) -> None:
+        """Write model and tokenizer in the form that `policy.path` reads."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def open_tasks(config: RunConfig, data: Path | None) -> Tasks:
+    """Open the data and its panels.
+
+    Raises `ConfigError`: files are missing or malformed, a panel exceeds its split, the splits overlap.
+    """
+    benchmark = BENCHMARKS[config.benchmark]
+    if data is not None and not data.is_dir():
+        raise ConfigError(
+            f"data: no folder {data}, expected the folder of {config.benchmark}'s official files"
+        )
+    try:
+        world = benchmark.load(data, benchmark.settings(**config.world))
+        tasks = Tasks(
+            world, world.panel("train", config.panels.train), world.panel("test", config.panels.test)
+        )
+    except (EnvError, ValueError, OSError) as error:
+        raise ConfigError(one_line(error)) from error
+    check_disjoint(tasks.train, tasks.test)
+    return tasks
+
+
+def choose_device() -> torch.device:
+    """The first GPU where there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line; `KeyError` would otherwise show its message in quotes."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def check_writable(folder: Path) -> None:
+    """Create a folder and try to write in it; raises `ConfigError`."""
+    probe = folder / ".writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"results: cannot write in {folder}: {error.strerror}, expected a writable folder"
+        ) from None
+
+
+def identity(run: Run, tasks: Tasks, policy: dict[str, Any] | None) -> dict[str, Any]:
+    """What decides a run's numbers; two runs of equal identity may share a folder."""
+    found = {
+        "config": run.config.table(),
+        **tasks.record(),
+        "policy": policy,
+        "prompt": {"version": PROMPT_VERSION, "digest": prompt_digest(run.config.benchmark)},
+    }
+    return cast(dict[str, Any], json.loads(records.dumps(found)))  # as it will be read back
+
+
+def differing_keys(old: Any, new: Any, where: str = "") -> list[str]:
+    """Dotted names of what differs between two JSON values, each with both values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = sorted(old.keys() | new.keys())
+        found = [
+            differing_keys(old.get(name), new.get(name), f"{where}.{name}" if where else name)
+            for name in names
+        ]
+        return [key for keys in found for key in keys]
+    return [] if old == new else [f"{where} ({old!r} there, {new!r} here)"]
+
+
+def check_unchanged(run: Run, new: dict[str, Any]) -> dict[str, Any] | None:
+    """The run's record if it was begun before, else None; `ConfigError` when it was another experiment."""
+    path = run.folder / "run.json"
+    if not path.exists():
+        return None
+    try:
+        record = records.read_json(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(one_line(error)) from error
+    if record.get("digest") == records.digest(new):
+        return record
+    differing = differing_keys({key: record.get(key) for key in new}, new)
+    listed = ", ".join(differing[:4]) + (f" and {len(differing) - 4} more" if len(differing) > 4 else "")
+    raise ConfigError(
+        f"{run.folder} holds a run with other settings: {listed}; "
+        "remove that folder or give another results folder"
+    )
+
+
+def open_policy(config: RunConfig, world: World, cache: Path, progress: Progress = silent) -> LoadedPolicy:
+    """The policy that training starts from: a given model, or the warm start of this benchmark and data.
+
+    Raises `ConfigError`: no such model, a tokenizer without chat template, a context beyond the model's.
+    """
+    if config.policy.path is not None:
+        source = Path(config.policy.path)
+        (model, tokenizer), origin = load_pretrained(source), {"name": source.resolve().name}
+    else:
+        model, tokenizer, origin = _warm_start(config, world, cache, progress)
+    model = model.to(choose_device())
+    try:
+        policy = TorchPolicy(model, tokenizer, max_context=config.policy.max_context)
+    except ValueError as error:
+        raise ConfigError(f"policy: {one_line(error)}") from error
+    record = {
+        "architecture": type(model).__name__,
+        "name": origin.get("name", "warm start"),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "weights": checkpoint.digest(checkpoint.model_tensors(model)),
+    }
+    return LoadedPolicy(policy, model, tokenizer, record, origin)
+
+
+def load_pretrained(folder: Path) -> tuple[Any, Any]:
+    """A Hugging Face causal language model from a local folder; runs none of its code, safetensors only."""
+    if not (folder / "config.json").is_file():
+        raise ConfigError(
+            f"policy.path: no model in {folder}, expected a folder with config.json and safetensors"
+        )
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, trust_remote_code=False, use_safetensors=True, local_files_only=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"policy.path: cannot load {folder}: {one_line(error)}") from error
+    return model, tokenizer
+
+
+def _warm_start(
+    config: RunConfig, world: World, cache: Path, progress: Progress
+) -> tuple[Any, Any, dict[str, Any]]:
+    try:
+        found = store.obtain(world, config.warm_start, config.rollout, cache=cache, progress=progress)
+    except (ValueError, OSError) as error:
+        raise ConfigError(f"warm_start: {one_line(error)}") from error
+    return found.model, found.tokenizer, found.record

@@ -1,0 +1,1 @@
+"""From run records to tables and figures; reads records only, never logs."""

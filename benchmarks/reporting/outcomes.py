@@ -1,0 +1,188 @@
+"""What the runs of a suite came to: a row per variant, one per comparison, as numbers with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from benchmarks.reporting import stats
+from benchmarks.reporting.load import MODES, Evaluation, Run, Suite
+from benchmarks.reporting.stats import Array, Interval, Spread
+
+What = Literal["success", "score"]
+
+WARM_START, EXPERT = "warm-start", "expert"
+LABELS = {
+    WARM_START: "warm start",
+    "grpo": "GRPO",
+    "grpo+empg": "GRPO+EMPG",
+    "dapo": "DAPO",
+    "dapo+empg": "DAPO+EMPG",
+    EXPERT: "demonstrator (ceiling)",
+}
+BOOTSTRAP_SEED = 20250911
+SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One quantity of one variant in one evaluation mode."""
+
+    spread: Spread
+    """Over training seeds."""
+    interval: Interval
+    """Over the tasks of the panel, of the mean over seeds."""
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """All that the main table says of a variant."""
+
+    variant: str
+    label: str
+    seeds: int
+    """Complete runs."""
+    planned: int
+    tasks: int
+    """Tasks of the panel."""
+    episodes: int
+    """Evaluated episodes, all modes and seeds together."""
+    errored: int
+    measures: dict[tuple[str, What], Measure | None]
+    """By evaluation mode; None where nothing was evaluated."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Treated minus reference in one evaluation mode, on the same tasks."""
+
+    seeds: tuple[int, ...]
+    """Seeds that both have, or the treated variant's own when the reference was not trained."""
+    success: Interval
+    score: Interval
+    p_value: float | None
+    """Exact McNemar test; only where one pair of runs played every task once."""
+
+    @property
+    def verdict(self) -> str:
+        """Of the difference in success: significant only when neither interval nor test allows zero."""
+        if self.success.contains_zero or (self.p_value is not None and self.p_value >= SIGNIFICANCE):
+            return "not significant"
+        return "significant"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two variants of one suite."""
+
+    treated: str
+    reference: str
+    by_mode: dict[str, Difference]
+    """Without the modes in which one of the two has no usable result."""
+
+    @property
+    def title(self) -> str:
+        """`GRPO+EMPG − GRPO`."""
+        return f"{label(self.treated)} − {label(self.reference)}"
+
+
+def label(variant: str) -> str:
+    """The name a reader knows a variant by; an unlisted one keeps its own."""
+    return LABELS.get(variant, variant)
+
+
+def variants(suite: Suite) -> tuple[str, ...]:
+    """Rows of the table: the expected ones, present or not, then any others, the demonstrator last."""
+    started = {run.info.variant for run in suite.runs} | {info.variant for info in suite.incomplete}
+    others = sorted(started - LABELS.keys())
+    return (*(name for name in LABELS if name != EXPERT), *others, EXPERT)
+
+
+def arm_row(suite: Suite, variant: str) -> ArmRow:
+    """Summarise a variant's complete runs; with none of them every measure is None."""
+    runs = suite.of(variant)
+    trained = variant not in (WARM_START, EXPERT)
+    evaluations = [found for run in runs for found in run.evaluations.values()]
+    return ArmRow(
+        variant=variant,
+        label=label(variant),
+        seeds=len(runs),
+        planned=len(suite.planned_seeds) if trained else 1,
+        tasks=max((len(found.task_ids) for found in evaluations), default=0),
+        episodes=sum(found.success.size for found in evaluations),
+        errored=sum(len(found.errors) for found in evaluations),
+        measures={
+            (mode, what): _measure(_of_mode(runs, mode), what) for mode in MODES for what in get_args(What)
+        },
+    )
+
+
+def _of_mode(runs: Sequence[Run], mode: str) -> list[Evaluation]:
+    return [run.evaluations[mode] for run in runs if mode in run.evaluations]
+
+
+def _measure(evaluations: Sequence[Evaluation], what: What) -> Measure | None:
+    finished = [found for found in evaluations if found.usable.any()]
+    if not finished:
+        return None
+    of_seed = [float(np.nanmean(found.rates(what))) for found in finished]
+    spread = stats.spread(of_seed)
+    if what == "success":
+        tasks = min(int(found.usable.sum()) for found in finished)
+        return Measure(spread, stats.wilson(min(spread.mean, 1.0), tasks))
+    rates, _ = paired_rates([finished], what)
+    if not rates[0].size:
+        return None
+    return Measure(spread, stats.bootstrap_mean(rates[0].mean(axis=0), _generator()))
+
+
+def comparisons(suite: Suite) -> tuple[Comparison, ...]:
+    """Every trained variant against the warm start, then every `base+change` against its base."""
+    names = [name for name in variants(suite) if name not in (WARM_START, EXPERT)]
+    pairs = [(name, WARM_START) for name in names]
+    pairs += [(name, name.split("+")[0]) for name in names if name.split("+")[0] in names and "+" in name]
+    return tuple(compare(suite, treated, reference) for treated, reference in pairs)
+
+
+def compare(suite: Suite, treated: str, reference: str) -> Comparison:
+    """Paired over the tasks that every run of both variants finished."""
+    found = {mode: _difference(suite.of(treated), suite.of(reference), mode) for mode in MODES}
+    return Comparison(treated, reference, {mode: value for mode, value in found.items() if value is not None})
+
+
+def _difference(treated: Sequence[Run], reference: Sequence[Run], mode: str) -> Difference | None:
+    treated, reference = ([run for run in runs if mode in run.evaluations] for runs in (treated, reference))
+    fixed = all(run.info.kind != "train" for run in reference)
+    if not fixed:
+        both = {run.info.seed for run in treated} & {run.info.seed for run in reference}
+        treated, reference = ([run for run in runs if run.info.seed in both] for runs in (treated, reference))
+    if not treated or not reference:
+        return None
+    arms = [_of_mode(treated, mode), _of_mode(reference, mode)]
+    (success, base_success), tasks = paired_rates(arms, "success")
+    (score, base_score), _ = paired_rates(arms, "score")
+    if tasks == 0:
+        return None
+    played_once = all(arm[0].success.shape[1] == 1 for arm in arms)
+    testable = played_once and len(treated) == len(reference) == 1
+    return Difference(
+        seeds=tuple(run.info.seed for run in treated),
+        success=stats.paired_difference(success, base_success, _generator(), reference_is_fixed=fixed),
+        score=stats.paired_difference(score, base_score, _generator(), reference_is_fixed=fixed),
+        p_value=stats.mcnemar_exact(success[0] > 0, base_success[0] > 0) if testable else None,
+    )
+
+
+def paired_rates(arms: Sequence[Sequence[Evaluation]], what: What) -> tuple[list[Array], int]:
+    """([seeds, tasks] per arm, number of tasks), only tasks that every run of every arm finished."""
+    everywhere = np.logical_and.reduce([found.usable for arm in arms for found in arm])
+    rates = [np.stack([found.rates(what)[everywhere] for found in arm]) for arm in arms]
+    return rates, int(everywhere.sum())
+
+
+def _generator() -> np.random.Generator:
+    """The same stream for every interval: an interval does not depend on what else is in the table."""
+    return np.random.default_rng(BOOTSTRAP_SEED)

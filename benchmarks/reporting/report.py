@@ -1,0 +1,182 @@
+"""One suite folder in, its table, figures and their data out. The same records give the same bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.reporting import figures, paper, tables
+from benchmarks.reporting.load import EVALUATED_SPLIT, REPORT_FOLDER, Run, Suite, load_steps, load_suite
+from benchmarks.reporting.outcomes import (
+    EXPERT,
+    WARM_START,
+    ArmRow,
+    Comparison,
+    arm_row,
+    comparisons,
+    variants,
+)
+
+FILES = (
+    "table.md", "table.csv", "differences.csv", "kl_loss.csv", "kl_loss.png", "learning_curve.csv",
+    "learning_curve.png", "entropy_change.csv", "entropy_change.png",
+)  # fmt: skip
+SHOWN_ERRORS = 5
+_HASH = re.compile(r"[0-9a-f]{40,}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found and where it was written."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    rows: tuple[ArmRow, ...]
+    comparisons: tuple[Comparison, ...]
+    facts: Mapping[str, str]
+    """Where the numbers come from, and what is missing."""
+
+
+def write_report(
+    suite_folder: Path, console: Console | None = None, *, planned_seeds: Sequence[int] | None = None
+) -> Report:
+    """Write tables and figures of a suite into its `report` folder and print the tables.
+
+    `planned_seeds`: which seeds every trained variant should have; by default all that any was started with.
+    Raises `RecordError` when a record is unreadable or the runs cannot be compared; nothing is written then.
+    """
+    suite = load_suite(suite_folder, planned_seeds)
+    rows = tuple(arm_row(suite, variant) for variant in variants(suite))
+    found = comparisons(suite)
+    facts = provenance(suite)
+    on_webshop = any(run.info.benchmark == "webshop" for run in suite.runs)
+    papers = paper.webshop_rows() if on_webshop else ()
+    size = model_size(suite)
+    shown = [tables.main_table(rows, suite.name), tables.difference_table(found)]
+    if papers:
+        shown.append(tables.paper_table(rows, found, papers, size))
+    contents = {
+        "table.md": tables.to_markdown(shown, facts).encode(),
+        "table.csv": tables.main_csv(rows, papers, size).encode(),
+        "differences.csv": tables.difference_csv(found).encode(),
+        **_figures(suite),
+    }
+    folder = suite_folder / REPORT_FOLDER
+    written = _write(folder, contents)
+    if console is not None:
+        tables.print_tables(console, shown, facts)
+    return Report(folder, written, rows, found, facts)
+
+
+def _figures(suite: Suite) -> Mapping[str, bytes]:
+    """Figures and their data, by file name; without a trained run there is nothing to draw."""
+    arms = [suite.of(name) for name in variants(suite) if name not in (WARM_START, EXPERT) and suite.of(name)]
+    contents: dict[str, bytes] = {}
+    if arms:
+        kl = [figures.curve(arm, lambda row: row.kl_loss) for arm in arms]
+        learning = [figures.curve(arm, lambda row: row.success) for arm in arms]
+        contents |= {
+            "kl_loss.csv": figures.curve_csv(kl, "kl_loss").encode(),
+            "kl_loss.png": figures.draw_kl(kl),
+            "learning_curve.csv": figures.curve_csv(learning, "success").encode(),
+            "learning_curve.png": figures.draw_learning(learning),
+        }
+    bins = [found for arm in arms if (found := _entropy_bins(arm)) is not None]
+    if bins:
+        bars = paper.entropy_change()
+        contents["entropy_change.csv"] = figures.entropy_csv(bins, bars).encode()
+        contents["entropy_change.png"] = figures.draw_entropy(bins, bars)
+    return contents
+
+
+def _entropy_bins(runs: Sequence[Run]) -> figures.EntropyBins | None:
+    """None where no step was scored again after its update."""
+    steps = [load_steps(run.step_file) for run in runs]
+    before, after = (np.concatenate([one[name] for one in steps]) for name in ("entropy", "entropy_after"))
+    if not np.isfinite(after).any():
+        return None
+    return figures.entropy_bins(runs[0].info.variant, len(runs), before, after)
+
+
+def provenance(suite: Suite) -> dict[str, str]:
+    """Model, data, panel, training length, code and machine, then what is missing or went wrong."""
+    infos = [run.info for run in suite.runs] or list(suite.incomplete)
+    panel = infos[0].panels.get(EVALUATED_SPLIT)
+    trained = sorted({run.iterations for run in suite.runs if run.info.kind == "train"})
+    facts = {
+        "model": _distinct(_flat(info.policy) for info in infos if info.policy),
+        "data": _flat(infos[0].world),
+        "test panel": "none" if panel is None else f"{panel.size} tasks, sha256 {panel.digest[:12]}",
+        "scale": infos[0].scale,
+        "training": f"{', '.join(map(str, trained)) or 'no'} iterations; the last checkpoint is evaluated",
+        "seeds": ", ".join(map(str, suite.planned_seeds)) or "none",
+        "code": _distinct(
+            f"commit {(info.commit or 'unknown')[:12]}{' with uncommitted changes' if info.dirty else ''}"
+            for info in infos
+        ),
+        "hardware": _distinct(
+            ", ".join(part for part in (_flat(info.device), _flat(info.machine)) if part) for info in infos
+        ),
+    }
+    missing = [f"{info.run} (started, not complete)" for info in suite.incomplete]
+    missing += [f"{name} (no run.json)" for name in suite.strangers]
+    if missing:
+        facts["left out"] = "; ".join(missing)
+    if errors := _errors(suite.runs):
+        facts["errors"] = errors
+    return facts
+
+
+def _errors(runs: Sequence[Run]) -> str:
+    """The most frequent environment failures with their counts."""
+    counted = Counter(error for run in runs for found in run.evaluations.values() for error in found.errors)
+    ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{count} × {tables.one_line(error)[:200]}" for error, count in ranked[:SHOWN_ERRORS]]
+    if len(ranked) > SHOWN_ERRORS:
+        shown.append(f"{len(ranked) - SHOWN_ERRORS} further kinds")
+    return "; ".join(shown)
+
+
+def model_size(suite: Suite) -> str:
+    """Parameters of the policies, such as `0.66M params`."""
+    stated = {(run.info.policy or {}).get("parameters") for run in suite.runs}
+    counts = sorted(count for count in stated if isinstance(count, int))
+    return " and ".join(f"{count / 1e6:.3g}M params" for count in counts) or "model size not recorded"
+
+
+def _distinct(values: Iterator[str]) -> str:
+    return "; ".join(dict.fromkeys(values)) or "not recorded"
+
+
+def _flat(value: Any, name: str = "") -> str:
+    """A record's facts on one line: `products 1000, search.name bm25`; hashes are cut to twelve digits."""
+    if isinstance(value, Mapping):
+        parts = (_flat(value[key], f"{name}.{key}" if name else str(key)) for key in sorted(value))
+        return ", ".join(part for part in parts if part)
+    if value is None:
+        return ""
+    shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if _HASH.fullmatch(shown):
+        shown = shown[:12]
+    return f"{name} {shown}".strip()
+
+
+def _write(folder: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]:
+    """Each file whole or not at all; files of an earlier report that no longer apply are removed."""
+    folder.mkdir(exist_ok=True)
+    for name in FILES:
+        if name not in contents:
+            (folder / name).unlink(missing_ok=True)
+    for name, content in contents.items():
+        draft = folder / f".{name}.tmp"
+        draft.write_bytes(content)
+        os.replace(draft, folder / name)
+    return tuple(folder / name for name in contents)

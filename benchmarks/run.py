@@ -1,0 +1,306 @@
+"""One run in one process: check everything, train, evaluate and record, going on where a kill stopped it."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers.utils.logging import disable_progress_bar
+
+from agents.prompts import system_prompt
+from agents.rollout import rollout
+from agents.trajectory import Trajectory
+from benchmarks import records
+from benchmarks.config import ConfigError
+from benchmarks.evaluate import Row, evaluate_demonstrator, evaluate_policy, totals
+from benchmarks.plan import Run
+from benchmarks.prepare import (
+    ROOT,
+    LoadedPolicy,
+    Tasks,
+    check_unchanged,
+    check_writable,
+    choose_device,
+    identity,
+    open_policy,
+    open_tasks,
+)
+from benchmarks.progress import Reporter, Status
+from benchmarks.tasks import train_episodes
+from empg.checkpoint import latest
+from empg.collection import Collected
+from empg.metrics import StepTable
+from empg.trainer import IterationOutcome, Learner
+
+log = logging.getLogger(__name__)
+
+METRICS, EPISODES, TIMING, EVAL = "metrics.jsonl", "episodes.jsonl", "timing.jsonl", "eval.jsonl"
+RUN, SUMMARY, STEPS, CHECKPOINTS = "run.json", "summary.json", "steps.parquet", "checkpoints"
+UPDATE_WEIGHT = 2
+"""A training episode costs about as much to learn from as to play; used for estimates of time only."""
+
+
+def execute(run: Run, cache: Path) -> None:
+    """Make one run complete. `cache` holds warm-start policies that were built before.
+
+    Raises `ConfigError` before any work: bad data, an impossible panel, a policy without chat template, a
+    folder that cannot be written, that another process works in, or that holds a run with other settings.
+    """
+    disable_progress_bar()  # transformers' own bars would fill the log
+    check_writable(run.folder)
+    with _locked(run.folder):
+        if (run.folder / SUMMARY).exists():
+            log.info("%s is complete", run.name)
+            return
+        tasks = open_tasks(run.config, run.data)
+        policy = None if run.config.kind == "expert" else open_policy(run.config, tasks.world, cache)
+        record = _open_record(run, tasks, policy)
+        torch.set_num_threads(record["device"]["threads"])  # sums depend on it, so a resume must keep it
+        _Execution(run, tasks, policy).complete()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep a second process out of a run's folder; the system lifts the lock when this one ends."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(
+                f"{folder}: another process is working on this run; wait for it or stop it"
+            ) from None
+        yield
+
+
+def _open_record(run: Run, tasks: Tasks, policy: LoadedPolicy | None) -> dict[str, Any]:
+    """Write `run.json`, or find the one of an earlier try."""
+    new = identity(run, tasks, None if policy is None else policy.record)
+    if (old := check_unchanged(run, new)) is not None:
+        return old
+    device = choose_device()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    record = {
+        "format": 1,
+        "suite": run.suite,
+        "run": run.name,
+        "kind": run.config.kind,
+        "variant": run.config.variant,
+        "seed": run.config.seed,
+        "scale": run.scale,
+        "digest": records.digest(new),
+        "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
+        "policy_origin": None if policy is None else policy.origin,
+        **new,
+        **records.provenance(ROOT),
+    }
+    records.write_json(run.folder / RUN, record)
+    return record
+
+
+class _Execution:
+    """The work of one run, once everything is open."""
+
+    def __init__(self, run: Run, tasks: Tasks, policy: LoadedPolicy | None) -> None:
+        self._run = run
+        self._config = run.config
+        self._tasks = tasks
+        self._policy = policy
+        self._report = Reporter(run.folder)
+        evaluation = run.config.evaluation
+        per_task = sum(evaluation.samples if mode == "sampled" else 1 for mode in evaluation.modes)
+        learner = run.config.learner
+        batch = learner.batch.groups_per_batch * learner.batch.group_size if learner else 0
+        self._training = float(run.config.iterations * batch * UPDATE_WEIGHT)
+        self._total = self._training + len(tasks.test) * per_task
+
+    def complete(self) -> None:
+        """Train, evaluate, and write the summary last."""
+        if self._config.kind == "train":
+            self._train()
+        begun = time.perf_counter()
+        rows = self._evaluate()
+        records.write_jsonl(self._run.folder / EVAL, rows)
+        self._summarise(rows, time.perf_counter() - begun)
+
+    def _train(self) -> None:
+        assert self._policy is not None
+        assert self._config.learner is not None
+        folder = self._run.folder
+        learner = Learner(self._policy.model, self._config.learner, pad_id=self._policy.pad_id)
+        start = learner.restore(folder / CHECKPOINTS) if latest(folder / CHECKPOINTS) else 0
+        forget_after(folder, start)
+        log.info("%s: iterations %d to %d", self._run.name, start, self._config.iterations)
+        for iteration in range(start, self._config.iterations):
+            self._say(iteration, f"iteration {iteration + 1}/{self._config.iterations}")
+            begun = time.perf_counter()
+            outcome = learner.iterate(iteration, self._collect)
+            seconds = time.perf_counter() - begun
+            self._record(iteration, outcome, seconds)
+            learner.save(folder / CHECKPOINTS)
+            log.info("%s", _headline(iteration, outcome, seconds))
+        self._policy.save(folder / "policy")
+
+    def _collect(self, iteration: int, attempt: int) -> Sequence[Trajectory]:
+        """Play one attempt's episodes with the present weights."""
+        assert self._policy is not None
+        assert self._config.learner is not None
+        batch = self._config.learner.batch
+        episodes = train_episodes(
+            self._tasks.train,
+            self._config.data_seed,
+            iteration,
+            attempt,
+            groups=batch.groups_per_batch,
+            group_size=batch.group_size,
+        )
+        return rollout(
+            self._policy.policy,
+            self._tasks.world.make_env,
+            episodes,
+            self._config.rollout,
+            system=system_prompt(self._tasks.world.name),
+            seed=self._config.seed,
+        )
+
+    def _record(self, iteration: int, outcome: IterationOutcome, seconds: float) -> None:
+        """Everything about an iteration; the checkpoint that follows makes it final."""
+        folder = self._run.folder
+        records.append_jsonl(folder / EPISODES, [episode_row(iteration, each) for each in outcome.collected])
+        if outcome.steps is not None:
+            (folder / "steps").mkdir(exist_ok=True)
+            columns = outcome.steps.columns()
+            place: dict[str, Any] = {"run": self._run.name, "iteration": iteration}
+            repeated = {name: [value] * len(columns["step"]) for name, value in place.items()}
+            records.write_parquet(step_part(folder, iteration), repeated | columns)
+        records.append_jsonl(folder / TIMING, [{"iteration": iteration, "total": seconds, **outcome.seconds}])
+        records.append_jsonl(folder / METRICS, [outcome.metrics])
+
+    def _evaluate(self) -> list[Row]:
+        done = 0
+
+        def on_done() -> None:
+            nonlocal done
+            done += 1
+            planned = int(self._total - self._training)
+            self._report(Status(f"evaluating {done}/{planned}", self._training + done, self._total))
+
+        seed, evaluation, panel = self._config.seed, self._config.evaluation, self._tasks.test
+        if self._policy is None:
+            return evaluate_demonstrator(self._tasks.world, panel, evaluation, seed=seed, on_done=on_done)
+        return evaluate_policy(
+            self._policy.policy,
+            self._tasks.world,
+            panel,
+            self._config.rollout,
+            evaluation,
+            seed=seed,
+            iteration=self._config.iterations,
+            on_done=on_done,
+        )
+
+    def _summarise(self, rows: Sequence[Row], evaluation_seconds: float) -> None:
+        folder = self._run.folder
+        if self._config.kind == "train":
+            join_steps(folder)
+        metrics = records.read_jsonl(folder / METRICS)
+        timing = records.read_jsonl(folder / TIMING)
+        evaluated = totals(rows)
+        records.write_json(
+            folder / SUMMARY,
+            {
+                "iterations": self._config.iterations,
+                "eval": evaluated,
+                "sampled_tokens": metrics[-1]["sampled_tokens_total"] if metrics else 0,
+                "episodes": sum(row["episodes"] for row in metrics),
+                "wall_seconds": sum(row["total"] for row in timing) + evaluation_seconds,
+            },
+        )
+        rates = [
+            f"{mode} {rate(each['success'])}" for mode, each in evaluated[self._tasks.test.split].items()
+        ]
+        self._report(Status("complete", self._total, self._total, ", ".join(rates)), now=True)
+        log.info("%s: %s", self._run.name, ", ".join(rates))
+
+    def _say(self, iteration: int, stage: str) -> None:
+        done = self._training * iteration / self._config.iterations
+        rows = records.read_jsonl(self._run.folder / METRICS)
+        note = f"success {rate(rows[-1]['success'])}" if rows else ""
+        self._report(Status(stage, done, self._total, note), now=True)
+
+
+def forget_after(folder: Path, start: int) -> None:
+    """Remove what a killed try recorded of iterations that its checkpoint does not hold."""
+    for name in (METRICS, EPISODES, TIMING):
+        records.keep_rows(folder / name, lambda row: row["iteration"] < start)
+    for part in (folder / "steps").glob("*.parquet"):
+        if int(part.stem) >= start:
+            part.unlink()
+
+
+def join_steps(folder: Path) -> None:
+    """One table from the parts of all iterations; an empty one when every update was skipped."""
+    parts = sorted((folder / "steps").glob("*.parquet"))
+    if parts:
+        records.join_parquet(parts, folder / STEPS)
+    else:
+        columns = ("run", "iteration", *(field.name for field in fields(StepTable)))
+        records.write_parquet(folder / STEPS, dict.fromkeys(columns, ()))
+
+
+def step_part(folder: Path, iteration: int) -> Path:
+    """Where the step table of one iteration lies until the run is complete."""
+    return folder / "steps" / f"{iteration:06d}.parquet"
+
+
+def episode_row(iteration: int, collected: Collected) -> dict[str, Any]:
+    """A training episode as `episodes.jsonl` keeps it."""
+    episode = collected.trajectory
+    turns = [
+        {
+            "thought": step.thought,
+            "action": step.action,
+            "observation": step.observation,
+            "well_formed": step.well_formed,
+            "action_valid": step.action_valid,
+            "tokens": len(step.action_ids),
+        }
+        for step in episode.steps
+    ]
+    return {
+        "iteration": iteration,
+        "attempt": collected.attempt,
+        "kept": collected.kept,
+        "task_id": episode.task_id,
+        "task_type": episode.task_type,
+        "group": episode.group,
+        "sample": episode.sample,
+        "success": episode.success,
+        "score": episode.score,
+        "reward": episode.reward,
+        "end": episode.end,
+        "error": episode.error,
+        "steps": len(episode.steps),
+        "sampled_tokens": sum(len(step.action_ids) for step in episode.steps),
+        "turns": turns,
+    }
+
+
+def rate(value: float | None) -> str:
+    """A success rate for people; nothing was measured where there is none."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _headline(iteration: int, outcome: IterationOutcome, seconds: float) -> str:
+    metrics = outcome.metrics
+    return (
+        f"iteration {iteration}: success {rate(metrics['success'])}, "
+        f"steps {rate(metrics['steps_per_episode'])}, "
+        f"entropy {rate(metrics['entropy'])}, kl {rate(metrics['kl_loss'])}, {seconds:.1f} s"
+    )

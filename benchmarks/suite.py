@@ -1,0 +1,167 @@
+"""A whole suite: shared checks and the warm start once, every run that is not complete, then the report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from transformers.utils.logging import disable_progress_bar
+
+from benchmarks.config import ConfigError, Suite
+from benchmarks.evaluate import evaluate_demonstrator, evaluate_policy, totals
+from benchmarks.launch import Failure, Job, cores, launch, share_cores
+from benchmarks.plan import BASELINES, Run, plan, suite_folder
+from benchmarks.prepare import (
+    LoadedPolicy,
+    Tasks,
+    check_unchanged,
+    check_writable,
+    identity,
+    one_line,
+    open_policy,
+    open_tasks,
+)
+from benchmarks.progress import display
+from benchmarks.reporting.stats import wilson
+from benchmarks.warm_start import store
+
+
+def complete_suite(
+    suite: Suite,
+    source: str,
+    seeds: Sequence[int],
+    data: Path | None,
+    results: Path,
+    jobs: int | None,
+    console: Console,
+) -> None:
+    """Make every run complete, then write the report.
+
+    source: the suite as named on the command line, for the runs' own processes. Raises `ConfigError` before
+    any run starts when one of them could not; `SystemExit(1)` after all others ended when some failed.
+    """
+    disable_progress_bar()  # transformers' own bars; this package shows progress itself
+    runs = plan(suite, seeds, data, results)
+    missing = check_all(suite, runs, results / "cache", console)
+    parallel, threads = share_cores(jobs, len(missing), cores())
+    if missing:
+        console.print(
+            f"{suite.name} ({suite.scale}): {len(runs)} runs, {len(runs) - len(missing)} complete; "
+            f"{parallel} at a time with {threads} thread{'s' if threads > 1 else ''} each",
+            highlight=False,
+        )
+    with display(console) as shown:
+        work = [job(run, source, suite.scale, results) for run in missing]
+        failures = launch(work, parallel=parallel, threads=threads, display=shown)
+    describe(failures)
+    make_report(suite_folder(suite, data, results), console, seeds)
+    if failures:
+        raise SystemExit(1)
+
+
+def check_all(suite: Suite, runs: Sequence[Run], cache: Path, console: Console) -> list[Run]:
+    """Check what every run will need, obtain the warm start, and say which runs are to be made."""
+    for run in runs:
+        check_writable(run.folder)
+    tasks = open_tasks(suite.base, runs[0].data)
+    console.print(
+        f"{suite.benchmark}: {len(tasks.train)} train and {len(tasks.test)} test tasks, "
+        f"test panel {tasks.test.digest[:12]}",
+        highlight=False,
+    )
+    policy = obtain_policy(suite, tasks, cache, console)
+    for run in runs:
+        check_unchanged(run, identity(run, tasks, None if run.config.kind == "expert" else policy.record))
+    return [run for run in runs if not (run.folder / "summary.json").exists()]
+
+
+def job(run: Run, source: str, scale: str, results: Path) -> Job:
+    """The process that makes one run complete."""
+    command = [sys.executable, "-m", "benchmarks", "run-one", source, run.name, "--tied"]
+    command += ["--scale", scale, "--results", str(results)]
+    if run.data is not None:
+        command += ["--data", str(run.data)]
+    return Job(run.name, run.folder, tuple(command))
+
+
+def describe(failures: Sequence[Failure]) -> None:
+    """Name each failed run and show the end of its log."""
+    for failure in failures:
+        print(
+            f"error: {failure.name} failed with exit code {failure.exit_code}; {failure.log} ends:",
+            file=sys.stderr,
+        )
+        for line in failure.tail:
+            print(f"    {line}", file=sys.stderr)
+
+
+def make_report(folder: Path, console: Console, seeds: Sequence[int] | None = None) -> None:
+    """Table and figures of a suite folder; `ConfigError` when its records cannot be read or compared."""
+    from benchmarks.reporting.load import RecordError
+    from benchmarks.reporting.report import write_report
+
+    try:
+        report = write_report(folder, console, planned_seeds=seeds)
+    except RecordError as error:
+        raise ConfigError(one_line(error)) from error
+    console.print(f"report: {report.folder}", markup=False, highlight=False, soft_wrap=True)
+
+
+def obtain_policy(suite: Suite, tasks: Tasks, cache: Path, console: Console) -> LoadedPolicy:
+    """The policy that all runs start from; where it must be built first, its progress is shown."""
+    with display(console) as shown:
+        return open_policy(suite.base, tasks.world, cache, lambda status: shown.update("warm start", status))
+
+
+def evaluate_once(
+    suite: Suite, policy: str, data: Path | None, size: int | None, cache: Path, console: Console
+) -> None:
+    """Play the test panel with `warm-start`, `expert` or the model of a folder, and print the rates."""
+    base = suite.base
+    if policy not in BASELINES:
+        base = base.model_copy(update={"policy": base.policy.model_copy(update={"path": policy})})
+    if size is not None:
+        base = base.model_copy(update={"panels": base.panels.model_copy(update={"test": size})})
+    tasks = open_tasks(base, data)
+    if policy == "expert":
+        rows = evaluate_demonstrator(tasks.world, tasks.test, base.evaluation, seed=base.seed)
+    else:
+        player = obtain_policy(suite.model_copy(update={"base": base}), tasks, cache, console).policy
+        rows = evaluate_policy(
+            player, tasks.world, tasks.test, base.rollout, base.evaluation, seed=base.seed, iteration=0
+        )
+    for mode, found in totals(rows)[tasks.test.split].items():
+        console.print(rate_line(mode, found), highlight=False)
+
+
+def rate_line(mode: str, found: Mapping[str, float | int | None]) -> str:
+    """Success with its Wilson interval over episodes, the mean score and the errored episodes."""
+    n, success, score = int(found["n"] or 0), found["success"], found["score"]
+    if success is None or score is None:
+        return f"{mode}: no episode was finished, {found['errored']} ended in an error"
+    interval = wilson(success, n)
+    errored = f", {found['errored']} errored" if found["errored"] else ""
+    return f"{mode}: success {success:.3f} [{interval.low:.3f}, {interval.high:.3f}], score {score:.3f}, n={n}{errored}"
+
+
+def rebuild_warm_start(suite: Suite, source: str, data: Path | None, console: Console) -> None:
+    """Teach the suite's warm-start policy again, make it the shipped one, and print how it was judged."""
+    config = suite.base.warm_start
+    if config.name is None or data is not None:
+        raise ConfigError(
+            f"{suite.name}: only a [warm_start] with a name, on generated data, ships with the package"
+        )
+    tasks = open_tasks(suite.base, data)
+    command = f"python -m benchmarks warm-start {source} --scale {suite.scale}"
+    with display(console) as shown:
+        made = store.build_and_save(
+            config.name,
+            tasks.world,
+            config,
+            suite.base.rollout,
+            command=command,
+            progress=lambda status: shown.update("warm start", status),
+        )
+    console.print_json(data=made.record["measured"])

@@ -1,0 +1,194 @@
+"""What an iteration reports: deterministic numbers only; None where a number is not defined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from agents.trajectory import Trajectory
+from empg.advantages import Modulation
+from empg.collection import Collection
+from empg.update import Scored, UpdateStats
+
+Metrics = dict[str, float | int | None]
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """One row per agent step of the trained batch, in the batch's order; every field is a column."""
+
+    task_id: list[str]
+    attempt: list[int]
+    """The collect call of the iteration; together with `group` it names the group."""
+    group: list[int]
+    """The trajectory's own group number."""
+    sample: list[int]
+    step: list[int]
+    """Position in its trajectory, from 0."""
+    entropy: list[float]
+    """Nats, under the policy that sampled the step."""
+    entropy_normalised: list[float]
+    g: list[float]
+    """1 where scaling is off."""
+    f: list[float]
+    """Before its weight zeta; 0 where the bonus is off."""
+    raw_advantage: list[float]
+    advantage: list[float]
+    """What the step's tokens were trained on (in the first epoch, where the scope is the mini-batch)."""
+    tokens: list[int]
+    action_valid: list[bool]
+    reward: list[float]
+    """The trajectory's raw reward."""
+    entropy_after: list[float] | None
+    """Under the policy after the update; None where it was not measured."""
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Column name to values; a column that was not measured is full of None."""
+        table = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: [None] * len(self.task_id) if values is None else values for name, values in table.items()
+        }
+
+
+TRAINED = (
+    "train_tokens",
+    "loss",
+    "policy_loss",
+    "kl_loss",
+    "entropy",
+    "entropy_min",
+    "entropy_max",
+    "surprisal",
+    "ratio_mean",
+    "ratio_max",
+    "clip_low_share",
+    "clip_high_share",
+    "grad_norm",
+    "lr",
+    "g_min",
+    "g_max",
+    "bonus_mean",
+    "advantage_abs_mean",
+    "rollout_logprob_gap",
+)
+"""Metrics that an iteration without an update leaves undefined."""
+
+
+def collection_metrics(iteration: int, collection: Collection) -> Metrics:
+    """What was sampled: rates over all usable episodes, beside the success of those that are trained on.
+
+    `uniform_group_share` is the share of groups with a usable member whose raw rewards are all equal; such a
+    group has advantage 0, and without dynamic sampling still feels the KL term and receives the EMPG bonus.
+    """
+    everyone = [member for group in collection.groups for member in group.members]
+    usable = [member for member in everyone if member.usable]
+    kept = [member for _, member in collection.training]
+    steps = [step for member in usable for step in member.steps]
+    comparable = [group for group in collection.groups if group.usable]
+    return {
+        "iteration": iteration,
+        "attempts": collection.attempts,
+        "episodes": len(everyone),
+        "episodes_kept": len(kept),
+        "episodes_errored": len(everyone) - len(usable),
+        "groups": len(collection.groups),
+        "groups_kept": len(collection.kept),
+        "uniform_group_share": _mean([group.uniform for group in comparable]),
+        "success": _mean([member.success for member in usable]),
+        "success_kept": _mean([member.success for member in kept]),
+        "score": _mean([member.score for member in usable]),
+        "reward": _mean([member.reward for member in usable]),
+        "truncated_share": _mean([member.end == "truncated" for member in usable]),
+        "context_share": _mean([member.end == "context" for member in usable]),
+        "well_formed_share": _mean([step.well_formed for step in steps]),
+        "action_valid_share": _mean([step.action_valid for step in steps]),
+        "steps_per_episode": _mean([len(member.steps) for member in usable]),
+        "sampled_tokens": sum(map(sampled_tokens, everyone)),
+    }
+
+
+def sampled_tokens(trajectory: Trajectory) -> int:
+    """Tokens that the policy wrote in an episode."""
+    return sum(len(step.action_ids) for step in trajectory.steps)
+
+
+def score_metrics(scored: Scored) -> Metrics:
+    """What the scoring pass found: entropies over steps, surprisal and rollout gap over sampled tokens."""
+    sampled = scored.batch.step_of_token >= 0
+    old = scored.old_logprob[sampled].double()
+    gap = (old - scored.batch.sampled_logprobs[sampled].double()).abs()
+    return {
+        "train_tokens": int(sampled.sum()),
+        "entropy": float(scored.entropy.double().mean()),
+        "entropy_min": float(scored.entropy.min()),
+        "entropy_max": float(scored.entropy.max()),
+        "surprisal": float(-old.mean()),
+        "rollout_logprob_gap": float(gap.mean()),
+    }
+
+
+def modulation_metrics(modulated: Modulation, zeta: float) -> Metrics:
+    """Spread of g, mean of zeta f before centring, mean size of the final advantage; all over steps."""
+    return {
+        "g_min": float(modulated.g.min()),
+        "g_max": float(modulated.g.max()),
+        "bonus_mean": zeta * float(modulated.f.double().mean()),
+        "advantage_abs_mean": float(modulated.advantage.double().abs().mean()),
+    }
+
+
+def update_metrics(updates: Sequence[UpdateStats], grad_norms: Sequence[float], lr: float) -> Metrics:
+    """Losses and gradient norm as means over optimiser steps; ratio, KL and clip shares over their tokens."""
+    tokens = sum(update.tokens for update in updates)
+    return {
+        "loss": _mean([update.loss for update in updates]),
+        "policy_loss": _mean([update.policy_loss for update in updates]),
+        "kl_loss": sum(update.kl * update.tokens for update in updates) / tokens,
+        "ratio_mean": sum(update.ratio_sum for update in updates) / tokens,
+        "ratio_max": max(update.ratio_max for update in updates),
+        "clip_low_share": sum(update.clipped_low for update in updates) / tokens,
+        "clip_high_share": sum(update.clipped_high for update in updates) / tokens,
+        "grad_norm": _mean(grad_norms),
+        "lr": lr,
+        "optimizer_steps": len(updates),
+    }
+
+
+def step_table(
+    collection: Collection, scored: Scored, modulated: Modulation, entropy_after: Tensor | None
+) -> StepTable:
+    """The trained batch, step by step."""
+    places = [
+        (group, member, index) for group, member in collection.training for index in range(len(member.steps))
+    ]
+    taken = [member.steps[index] for _, member, index in places]
+    return StepTable(
+        task_id=[member.task_id for _, member, _ in places],
+        attempt=[group.attempt for group, _, _ in places],
+        group=[member.group for _, member, _ in places],
+        sample=[member.sample for _, member, _ in places],
+        step=[index for _, _, index in places],
+        entropy=_listed(scored.entropy),
+        entropy_normalised=_listed(modulated.normalised),
+        g=_listed(modulated.g),
+        f=_listed(modulated.f),
+        raw_advantage=_listed(scored.raw_advantage),
+        advantage=_listed(modulated.advantage),
+        tokens=[len(step.action_ids) for step in taken],
+        action_valid=[step.action_valid for step in taken],
+        reward=[member.reward for _, member, _ in places],
+        entropy_after=None if entropy_after is None else _listed(entropy_after),
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _listed(values: Tensor) -> list[float]:
+    listed: list[float] = values.to(torch.float64).tolist()
+    return listed

@@ -1,0 +1,286 @@
+"""The learner: trajectories in, a better policy and an account of the update out.
+
+One iteration: collect (with dynamic sampling), shape rewards, group advantages, score under the old policy
+and the reference, step entropies, EMPG, optimiser steps over mini-batches of trajectories, metrics.
+
+A group of equal rewards has advantage 0. Under GRPO it stays in the batch: it counts in the loss's
+denominators, feels the KL and entropy terms and receives the EMPG bonus, as in the paper;
+`uniform_group_share` says how many there were. Dynamic sampling (DAPO) drops such groups before anything else
+sees them.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from empg import checkpoint
+from empg.advantages import Modulation, group_advantage, outcome_advantage, step_entropy
+from empg.batch import Batch, make_batch
+from empg.collection import Collect, Collected, Collection, gather
+from empg.config import (
+    BatchConfig,
+    DynamicSamplingConfig,
+    LearnerConfig,
+    OptimizerConfig,
+)
+from empg.losses import DAPO, GRPO, LOSSES, LossConfig, OverlongConfig, overlong_penalty
+from empg.metrics import (
+    TRAINED,
+    Metrics,
+    StepTable,
+    collection_metrics,
+    modulation_metrics,
+    sampled_tokens,
+    score_metrics,
+    step_table,
+    update_metrics,
+)
+from empg.scores import Scores, open_model, score
+from empg.update import Scored, UpdateStats, accumulate_gradient, minibatches, modulate_parts
+
+__all__ = [
+    "DAPO",
+    "GRPO",
+    "LOSSES",
+    "BatchConfig",
+    "Collect",
+    "Collected",
+    "DynamicSamplingConfig",
+    "IterationOutcome",
+    "Learner",
+    "LearnerConfig",
+    "LossConfig",
+    "NonFiniteError",
+    "OptimizerConfig",
+    "OverlongConfig",
+    "StepTable",
+]
+
+
+class NonFiniteError(FloatingPointError):
+    """A probability, loss or gradient was not finite; the weights are those from before that step."""
+
+
+@dataclass(frozen=True)
+class IterationOutcome:
+    """What one iteration sampled and learned."""
+
+    metrics: Metrics
+    """Deterministic numbers, the same keys every time; None where a number is not defined."""
+    collected: tuple[Collected, ...]
+    """Every sampled trajectory, in order of attempt and group."""
+    steps: StepTable | None
+    """The trained batch; None if the update was skipped."""
+    seconds: Mapping[str, float]
+    """Wall time of `collect`, `score` and `update` (re-scoring included)."""
+
+
+class Learner:
+    """A policy under training, its frozen reference and its optimiser. Changes the given model in place."""
+
+    def __init__(
+        self, model: nn.Module, config: LearnerConfig, *, pad_id: int, reference: nn.Module | None = None
+    ) -> None:
+        """Start from the model's present weights.
+
+        pad_id fills the ends of rows and may equal any token. Without a reference, a frozen copy of the model
+        as it is now is made. A run that will be resumed must be given the same reference, or the same initial
+        model, again.
+        """
+        if reference is model:
+            raise ValueError("the reference must be another module than the model, or it would move with it")
+        self.config = config
+        self.model = model
+        self.reference = copy.deepcopy(model) if reference is None else reference
+        self.reference.requires_grad_(False).eval()
+        self.next_iteration = 0
+        self._pad_id = pad_id
+        self._sampled_tokens_total = 0
+        self._lm = open_model(model)
+        self._reference_lm = open_model(self.reference)
+        self._reference_digest: str | None = None
+        self._trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        if not self._trained:
+            raise ValueError("the model has no parameter that requires a gradient")
+        rates = config.optimizer
+        self._optimizer = torch.optim.AdamW(
+            self._trained.values(),
+            lr=rates.lr,
+            betas=rates.betas,
+            eps=rates.eps,
+            weight_decay=rates.weight_decay,
+        )
+
+    def iterate(self, iteration: int, collect: Collect) -> IterationOutcome:
+        """Run one iteration.
+
+        raises ValueError if it is not the next one, `NonFiniteError` for a number that is not finite;
+        whatever `collect` raises passes through. After an error the learner must be restored from a
+        checkpoint.
+        """
+        if iteration != self.next_iteration:
+            raise ValueError(f"iteration {iteration} asked for, but {self.next_iteration} comes next")
+        clock = [time.perf_counter()]
+        collection = gather(iteration, collect, self.config.batch, self.config.sampling)
+        collected = collection.listed()
+        self._sampled_tokens_total += sum(sampled_tokens(each.trajectory) for each in collected)
+        clock.append(time.perf_counter())
+        metrics = collection_metrics(iteration, collection)
+        metrics["sampled_tokens_total"] = self._sampled_tokens_total
+        steps = None
+        if collection.kept:
+            scored = self._score(iteration, collection)
+            clock.append(time.perf_counter())
+            learned, modulated = self._improve(iteration, scored)
+            steps = step_table(collection, scored, modulated, self._entropy_after(iteration, scored.batch))
+            metrics |= score_metrics(scored) | learned | {"skipped": 0}
+        else:
+            clock.append(clock[-1])
+            metrics |= dict.fromkeys(TRAINED) | {"optimizer_steps": 0, "skipped": 1}
+        clock.append(time.perf_counter())
+        self.next_iteration = iteration + 1
+        passed = [end - start for start, end in itertools.pairwise(clock)]
+        seconds = dict(zip(("collect", "score", "update"), passed, strict=True))
+        return IterationOutcome(metrics, collected, steps, seconds)
+
+    def save(self, folder: Path) -> None:
+        """Write a checkpoint; the previous one stays until this one is complete."""
+        names: dict[Tensor, str] = {parameter: name for name, parameter in self._trained.items()}
+        checkpoint.write(
+            folder,
+            checkpoint.Checkpoint(
+                next_iteration=self.next_iteration,
+                model=checkpoint.model_tensors(self.model),
+                optimizer=checkpoint.optimizer_tensors(self._optimizer, names),
+                scalars={
+                    "sampled_tokens_total": self._sampled_tokens_total,
+                    "reference": self._reference_sha256(),
+                },
+            ),
+        )
+
+    def restore(self, folder: Path) -> int:
+        """Go back to the newest checkpoint in the folder; returns the iteration that comes next.
+
+        raises `CheckpointError` if there is none, it is damaged, or it was made with another model or
+        reference.
+        """
+        saved = checkpoint.read(folder)
+        if saved.scalars["reference"] != self._reference_sha256():
+            raise checkpoint.CheckpointError(
+                f"{folder} was made with reference {saved.scalars['reference'][:12]}, "
+                f"but this learner's is {self._reference_sha256()[:12]}"
+            )
+        checkpoint.load_tensors(self.model, saved.model)
+        checkpoint.load_optimizer(self._optimizer, saved.optimizer, self._trained)
+        self._sampled_tokens_total = saved.scalars["sampled_tokens_total"]
+        self.next_iteration = saved.next_iteration
+        return self.next_iteration
+
+    def _score(self, iteration: int, collection: Collection) -> Scored:
+        batch = make_batch(collection.renumbered(), self._pad_id)
+        old = self._scores(batch)
+        sizes = self.config.batch
+        reference = score(
+            self._reference_lm,
+            batch,
+            temperature=self.config.temperature,
+            token_budget=sizes.token_budget,
+            chunk=sizes.chunk,
+            entropy=False,
+        )
+        for name, values in (
+            ("log-probability", old.logprob),
+            ("reference log-probability", reference.logprob),
+        ):
+            if not bool(torch.isfinite(values).all()):
+                raise NonFiniteError(f"iteration {iteration}: a {name} of a sampled token is not finite")
+        entropy = step_entropy(old.entropy, batch.step_of_token, batch.num_steps)
+        raw = self._raw_advantage(batch)[batch.trajectory_of_step]
+        return Scored(batch, raw, entropy, old.logprob, reference.logprob)
+
+    def _raw_advantage(self, batch: Batch) -> Tensor:
+        """[M] float32."""
+        if self.config.advantage == "outcome":
+            return outcome_advantage(batch.success)
+        reward = batch.reward
+        if self.config.overlong is not None:
+            per_step = torch.bincount(
+                batch.step_of_token[batch.step_of_token >= 0], minlength=batch.num_steps
+            )
+            tokens = per_step.new_zeros(batch.num_trajectories).index_add(
+                0, batch.trajectory_of_step, per_step
+            )
+            reward = reward + overlong_penalty(tokens.double(), self.config.overlong)
+        return group_advantage(reward, batch.group).float()
+
+    def _improve(self, iteration: int, scored: Scored) -> tuple[Metrics, Modulation]:
+        config = self.config
+        lr = config.optimizer.lr_at(iteration)
+        for group in self._optimizer.param_groups:
+            group["lr"] = lr
+        updates: list[UpdateStats] = []
+        norms: list[float] = []
+        first: Modulation | None = None
+        for epoch in range(config.batch.epochs):
+            parts = minibatches(
+                scored.batch.num_trajectories,
+                config.batch,
+                seed=config.seed,
+                iteration=iteration,
+                epoch=epoch,
+            )
+            modulated = modulate_parts(scored, parts, config.empg)
+            first = first or modulated
+            for part in parts:
+                stats, norm = self._step(iteration, len(updates), scored, modulated.advantage, part)
+                updates.append(stats)
+                norms.append(norm)
+        assert first is not None  # epochs is at least 1
+        zeta = config.empg.zeta if config.empg else 0.0
+        return update_metrics(updates, norms, lr) | modulation_metrics(first, zeta), first
+
+    def _step(
+        self, iteration: int, number: int, scored: Scored, advantage: Tensor, part: Tensor
+    ) -> tuple[UpdateStats, float]:
+        """One optimiser step; refuses to move the weights along anything that is not finite."""
+        self._optimizer.zero_grad(set_to_none=True)
+        stats = accumulate_gradient(self._lm, scored, advantage, part, self.config)
+        norm = float(
+            nn.utils.clip_grad_norm_(self._trained.values(), self.config.optimizer.clip_norm, foreach=None)
+        )
+        for name, value in (("loss", stats.loss), ("KL", stats.kl), ("gradient norm", norm)):
+            if not math.isfinite(value):
+                raise NonFiniteError(f"iteration {iteration}, optimiser step {number}: the {name} is {value}")
+        self._optimizer.step()
+        return stats, norm
+
+    def _entropy_after(self, iteration: int, batch: Batch) -> Tensor | None:
+        every = self.config.rescore_every
+        if not every or (iteration + 1) % every:
+            return None
+        return step_entropy(self._scores(batch).entropy, batch.step_of_token, batch.num_steps)
+
+    def _scores(self, batch: Batch) -> Scores:
+        sizes = self.config.batch
+        return score(
+            self._lm,
+            batch,
+            temperature=self.config.temperature,
+            token_budget=sizes.token_budget,
+            chunk=sizes.chunk,
+        )
+
+    def _reference_sha256(self) -> str:
+        if self._reference_digest is None:
+            self._reference_digest = checkpoint.digest(checkpoint.model_tensors(self.reference))
+        return self._reference_digest

@@ -1,0 +1,5 @@
+"""Benchmark environments; see `envs.base` for the contract. Importing this registers their gymnasium ids."""
+
+import gymnasium
+
+gymnasium.register(id="EMPG/WebShop-v0", entry_point="envs.webshop:make", order_enforce=False)

@@ -1,0 +1,161 @@
+"""One shop for all environments of a process: catalogue, index, goals, splits, panels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from envs.base import Demonstrator, Split, TaskPanel
+from envs.webshop.catalogue import Catalogue, from_raw, read_folder
+from envs.webshop.env import MAX_STEPS, WebShopEnv
+from envs.webshop.flow import Shop
+from envs.webshop.goals import Goal, GoalSource, make_goals, share_with_options, splits
+from envs.webshop.nouns import NounSource, TitleNouns
+from envs.webshop.pages import ObservationMode
+from envs.webshop.search import SearchIndex
+
+NAME = "webshop"
+
+
+class WebShopWorld:
+    """A catalogue with one source of goals; built once, never changed, shared by its environments."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        goal_source: GoalSource,
+        *,
+        nouns: NounSource = "auto",
+        max_steps: int = MAX_STEPS,
+        observation_mode: ObservationMode = "text",
+        show_attributes: bool = False,
+        prefix_queries: bool = True,
+    ) -> None:
+        self.catalogue = catalogue
+        self.goal_source: GoalSource = goal_source
+        prices, self.goals = make_goals(catalogue, goal_source)
+        self.splits: Mapping[Split, range] = splits(len(self.goals))
+        self.shop = Shop(
+            catalogue=catalogue,
+            index=SearchIndex(catalogue),
+            prices=prices,
+            nouns=TitleNouns(catalogue, nouns),
+            show_attributes=show_attributes,
+            prefix_queries=prefix_queries,
+        )
+        self._max_steps = max_steps
+        self._observation_mode: ObservationMode = observation_mode
+        self._digest: str | None = None
+        self.make_env()  # checks the settings of the environments before any work starts
+
+    def make_env(self) -> WebShopEnv:
+        """A fresh environment over the shared shop."""
+        return WebShopEnv(self, max_steps=self._max_steps, observation_mode=self._observation_mode)
+
+    def goal(self, task_id: str) -> Goal:
+        """The goal of a task id such as `synthetic-123`; `KeyError` names the ids that exist."""
+        source, _, number = task_id.partition("-") if isinstance(task_id, str) else ("", "", "")
+        plain = number.isascii() and number.isdigit() and str(int(number)) == number
+        if source == self.goal_source and plain and int(number) < len(self.goals):
+            return self.goals[int(number)]
+        ids = f"{self.goal_source}-0 to {self.goal_source}-{len(self.goals) - 1}"
+        raise KeyError(f"unknown task {task_id!r}: this world has {len(self.goals)} goals, {ids}")
+
+    def panel(self, split: Split, size: int | None = None) -> TaskPanel:
+        """The first `size` tasks of a split in goal order; all by default."""
+        if split not in self.splits:
+            raise ValueError(f"unknown split {split!r}, expected one of {', '.join(self.splits)}")
+        numbers = self.splits[split]
+        if size is not None and not 0 < size <= len(numbers):
+            raise ValueError(
+                f"a panel of {size} {NAME} {split} tasks was asked for, but there are {len(numbers)}"
+                f" ({len(self.goals)} {self.goal_source} goals in all splits)"
+            )
+        chosen = [self.goals[number] for number in (numbers if size is None else numbers[:size])]
+        return TaskPanel(
+            NAME,
+            split,
+            tuple(goal.task_id for goal in chosen),
+            tuple(goal.instruction for goal in chosen),
+        )
+
+    def demonstrator(
+        self, seed: Sequence[int], carelessness: Mapping[str, float] | None = None
+    ) -> Demonstrator:
+        """A scripted player for one episode; its draws depend on `seed` alone."""
+        from envs.webshop.expert import WebShopDemonstrator
+
+        return WebShopDemonstrator(
+            np.random.default_rng(np.random.SeedSequence(list(seed))), carelessness or {}
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-ready facts for the run record."""
+        if self._digest is None:
+            self._digest = self.catalogue.digest()
+        return {
+            "name": NAME,
+            "data": self.catalogue.source,
+            "data_digest": self._digest,
+            "products": len(self.catalogue),
+            "goal_source": self.goal_source,
+            "goals": len(self.goals),
+            "splits": {
+                split: {
+                    "tasks": len(numbers),
+                    "share_with_options": round(share_with_options([self.goals[n] for n in numbers]), 4),
+                }
+                for split, numbers in self.splits.items()
+            },
+            "reward": "official",
+            "nouns": self.shop.nouns.describe(),
+            "search": "bm25 (Lucene's, k1 0.9, b 0.4)",
+            "versions": {name: version(name) for name in ("rapidfuzz", "PyStemmer", "numpy")},
+            "observation_mode": self._observation_mode,
+            "max_steps": self._max_steps,
+            "show_attributes": self.shop.show_attributes,
+            "prefix_queries": self.shop.prefix_queries,
+        }
+
+
+def load_world(
+    data: Path | str | None = None,
+    *,
+    products: int = 1000,
+    goal_source: GoalSource = "synthetic",
+    seed: int = 0,
+    nouns: NounSource = "auto",
+    max_steps: int = MAX_STEPS,
+    observation_mode: ObservationMode = "text",
+    show_attributes: bool = False,
+    prefix_queries: bool = True,
+) -> WebShopWorld:
+    """The world of a folder of official files, or of a generated catalogue of `products` products.
+
+    `products` and `seed` concern the generated catalogue only: a folder is always read whole. With
+    `nouns="auto"` a folder's titles are tagged by spaCy where it is installed, else its stored nouns are
+    used, else title words; a generated catalogue knows its own nouns. Raises `DataError` (one line) for
+    missing or malformed data.
+    """
+    if data is not None:
+        catalogue = read_folder(Path(data))
+    else:
+        from envs.webshop.generate import generate
+
+        catalogue = from_raw(generate(products, seed), f"generated (products {products}, seed {seed})")
+        nouns = "stored" if nouns == "auto" else nouns
+    return WebShopWorld(
+        catalogue,
+        goal_source,
+        nouns=nouns,
+        max_steps=max_steps,
+        observation_mode=observation_mode,
+        show_attributes=show_attributes,
+        prefix_queries=prefix_queries,
+    )
