@@ -124,7 +124,7 @@ def choose(admissible: Sequence[str], page: str, generator: np.random.Generator)
     action = admissible[int(generator.integers(len(admissible)))]
     if not action.startswith("search["):
         return action
-    words = page.split()
+    words = [word for word in page.split() if word.isalnum()]
     return f"search[{' '.join(words[int(place)] for place in generator.integers(len(words), size=3))}]"
 
 
@@ -233,7 +233,7 @@ class StepBatch:
 
 
 def step_batch(steps: int, tokens_per_step: int, steps_per_row: int = 5) -> StepBatch:
-    """Random entropies and advantages; every step is followed by an observation token that counts for none."""
+    """Random entropies and advantages; each step is followed by an observation token that counts for none."""
     generator = torch.Generator().manual_seed(0)
     rows = math.ceil(steps / steps_per_row)
     steps = rows * steps_per_row
@@ -391,7 +391,11 @@ def show(console: Console, results: Sequence[Ratio | Rate]) -> None:
             _range(one.ratios, "×"),
         )
     console.print(table)
-    console.print("Medians; the range is that of single pairs or repeats. Above 1× the first line is better.")
+    load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    console.print(
+        "Medians; the range is that of single pairs or repeats. Above 1× the first line is better. "
+        f"{torch.get_num_threads()} threads{load}."
+    )
 
 
 def _range(values: Sequence[float], unit: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from agents.rollout import RolloutConfig
 from benchmarks.warm_start.store import WarmStartConfig
@@ -33,7 +33,7 @@ class ConfigError(ValueError):
 
 
 class Strict(BaseModel):
-    """Immutable, no unknown keys, no silent conversion of `"3"` or `true` to a number."""
+    """Immutable, no unknown keys, no silent conversion of `"3"` or `true` to a number, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -52,11 +52,13 @@ def validate(kind: type[Checked], table: Mapping[str, Any], where: str) -> Check
 
     Raises `ConfigError` with one line: where, which key, its value, what was expected.
     """
-    adapter: TypeAdapter[Checked] = TypeAdapter(kind)
+    # A plain dataclass takes its strictness from the model around it, and so do those inside it.
+    wrapper: Any = create_model("Wrapper", __base__=Strict, table=(kind, ...))
     try:
-        return adapter.validate_json(json.dumps(table, default=str))
+        found: Checked = wrapper.model_validate_json(json.dumps({"table": table}, default=str)).table
     except ValidationError as error:
         raise ConfigError(_one_line(kind, where, error)) from None
+    return found
 
 
 def _one_line(kind: type[Any], where: str, error: ValidationError) -> str:
@@ -64,7 +66,7 @@ def _one_line(kind: type[Any], where: str, error: ValidationError) -> str:
     problems = error.errors(include_url=False)
     unknown = ("unexpected_keyword_argument", "extra_forbidden")
     problem = min(problems, key=lambda found: found["type"] not in unknown)
-    place = tuple(str(part) for part in problem["loc"])
+    place = tuple(str(part) for part in problem["loc"][1:])
     if problem["type"] in unknown:
         known = ", ".join(_keys_at(kind, place[:-1])) or "none"
         return f"{'.'.join((where, *place))}: unknown key, expected one of: {known}"

@@ -9,6 +9,7 @@ this way (the layout is that of variable-length attention kernels; the cache is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ ATTENTION = "ragged_rows"
 """Name of `attend` in transformers' attention interface."""
 
 _FIRST_CAPACITY = 256
-_CALL_BYTES = 160_000
-"""What a further attention call costs on a CPU, as bytes of keys and values that could be read meanwhile."""
+_CALL_BYTES_CPU = 160_000
+"""What a further attention call costs, as bytes of keys and values that could be read meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,15 @@ class RaggedCache:
     """Keys and values `[rows, heads, capacity, dim]` of each layer.
 
     What lies behind a row's end is stale but finite, is hidden by masks, and is overwritten as the row grows.
-    Capacity doubles on demand, so appending a token copies nothing on average.
+    Capacity doubles on demand, so appending a token copies nothing on average. `call_bytes` weighs a separate
+    attention call against padding neighbouring rows to one length: on an accelerator one call takes them all.
     """
 
-    def __init__(self, rows: int, device: torch.device) -> None:
+    def __init__(self, rows: int, device: torch.device, call_bytes: float | None = None) -> None:
         self.rows = rows
+        if call_bytes is None:
+            call_bytes = _CALL_BYTES_CPU if device.type == "cpu" else math.inf
+        self._call_bytes = call_bytes
         self._device = device
         self._capacity = _FIRST_CAPACITY
         self._keys: dict[int, torch.Tensor] = {}
@@ -153,7 +158,7 @@ class RaggedCache:
         for segment, mask in zip(plan.segments, plan.masks, strict=True):
             stop = begin + segment.count
             result = scaled_dot_product_attention(
-                query[0, :, begin:stop].unflatten(0, (-1, shared)),
+                query[0, :, begin:stop].reshape(keys.shape[1], shared, segment.count, -1),
                 keys[segment.row, :, None, : segment.end].expand(-1, shared, -1, -1),
                 values[segment.row, :, None, : segment.end].expand(-1, shared, -1, -1),
                 attn_mask=mask,
@@ -168,7 +173,8 @@ class RaggedCache:
         self, plan: _Plan, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float | None
     ) -> torch.Tensor:
         """One new token a row: rows side by side, heads that share keys as queries of one call."""
-        queries = query[0].transpose(0, 1).unflatten(1, (keys.shape[1], -1))  # [N, KV, H / KV, D]
+        count, width = query.shape[2:]
+        queries = query[0].transpose(0, 1).reshape(count, keys.shape[1], -1, width)  # [N, KV, H / KV, D]
         results = []
         for group, mask in zip(plan.groups, plan.masks, strict=True):
             asked = queries[group.begin : group.stop]
@@ -207,10 +213,8 @@ class RaggedCache:
         return _Group(first, last, begin, stop, span, inner)
 
     def _columns_per_call(self) -> float:
-        """Columns of one row that could be read in the time of a call; no limit where calls are the cost."""
-        if self._device.type != "cpu":
-            return float("inf")
-        return _CALL_BYTES / (8 * max(1, self._heads * self._dim))
+        """Columns of one row's float32 keys and values that could be read in the time of a call."""
+        return self._call_bytes / (8 * max(1, self._heads * self._dim))
 
     def _decode_masks(
         self, segments: Sequence[Segment], groups: Sequence[_Group], dtype: torch.dtype
@@ -230,7 +234,7 @@ class RaggedCache:
         )
 
     def _segment_mask(self, segment: Segment, dtype: torch.dtype) -> torch.Tensor | None:
-        """Token i of a segment sees all cached columns and the new ones up to its own; none if that is all."""
+        """Token i of a segment sees what is cached and the new tokens up to its own; none if that is all."""
         if segment.start == 0 or segment.count == 1:
             return None
         shape = (segment.count, segment.end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from agents.policies.base import Generation, Sampling, Turn
 from agents.policies.ragged import RaggedCache, Segment, ragged_attention
 
 _PREFILL_TOKENS_CPU = 1024
-"""Tokens of one prefill pass, padding included: what a CPU's cache holds of the activations."""
+"""New tokens of one prefill pass; on a CPU more do not go faster."""
 _PREFILL_TOKENS_ACCELERATOR = 16_384
+_LEAST_CONTEXT = 32
 
 
 class TorchPolicy:
@@ -28,8 +30,9 @@ class TorchPolicy:
     token at every turn; it exists to measure what keeping the cache is worth.
 
     Raises `ValueError` for a tokenizer without chat template, a context beyond the model's positions, and
-    models whose attention is not full attention under an explicit mask (sliding windows shorter than the
-    context, recurrent layers, flash-attention kernels).
+    models that `ragged` cannot run: recurrent layers, sliding windows shorter than the context, attention
+    that is not taken from transformers' shared interface (Bloom, Falcon, MPT). A short conversation is
+    compared with the model's own forward pass when the policy is built.
     """
 
     def __init__(
@@ -78,21 +81,28 @@ class TorchPolicy:
     def _check_against_plain_forward(self) -> None:
         """Compare two short conversations with the model's own attention."""
         session = self.open(2, Sampling(greedy=True))
-        asked = [_probe(0, 7, restart=True), _probe(1, 3, restart=True)]
-        first = session.generate(asked)
-        again = session.generate([_probe(0, 2, restart=False)])
-        context = [*asked[0].new_ids, *first[0].token_ids, *_probe(0, 2, restart=False).new_ids]
+        turns = [_probe(0, 7, restart=True), _probe(1, 3, restart=True)]
+        more = _probe(0, 2, restart=False)
+        name = type(self.model).__name__
+        try:
+            first, _ = session.generate(turns)
+            again = session.generate([more])[0]
+        except TypeError as error:  # a forward pass that takes no further arguments
+            raise ValueError(
+                f"{name} does not take its attention from the shared interface: {error}"
+            ) from error
+        context = [*turns[0].new_ids, *first.token_ids, *more.new_ids]
         with torch.inference_mode(), _evaluating(self.model):
-            ids = [*context, *again[0].token_ids]
-            logits = self.model(input_ids=torch.tensor([ids], device=self.device), use_cache=False).logits[0]
-        plain = torch.log_softmax(logits.float(), -1)[len(context) - 1 : -1]
-        expected = plain[range(len(again[0].token_ids)), list(again[0].token_ids)]
-        gap = (expected.cpu() - torch.tensor(again[0].logprobs)).abs().max().item()
+            ids = torch.tensor([[*context, *again.token_ids]], device=self.device)
+            logits = self.model(input_ids=ids, use_cache=False).logits[0, len(context) - 1 : -1]
+        plain = torch.log_softmax(logits.float(), -1).cpu()
+        expected = plain.gather(1, torch.tensor(again.token_ids)[:, None])[:, 0]
+        gap = (expected - torch.tensor(again.logprobs)).abs().max().item()
         most = 1e-4 if self.model.dtype == torch.float32 else 0.25
         if not gap <= most:
             raise ValueError(
-                f"{type(self.model).__name__} differs by {gap:.3g} nats from its own forward pass when it reads "
-                f"cached conversations; expected at most {most}"
+                f"{name} reading a cached conversation differs by {gap:.3g} nats from its own forward pass; "
+                f"expected at most {most}"
             )
 
 
@@ -230,6 +240,8 @@ class TorchSession:
             token, logprob = sample(logits, uniforms[kept, step], self._sampling)
             drawn = list(zip(alive, token.tolist(), logprob.tolist(), strict=True))
             for index, one, value in drawn:
+                if not math.isfinite(value):
+                    raise ValueError(f"the model's log-probability of token {one} is {value}")
                 written[index].append((one, value))
             going = [
                 place
@@ -255,8 +267,8 @@ def sample(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Token and log-probability for each row of logits `[B, V]`, by inverse CDF at uniforms `[B]`.
 
-    The distribution is the softmax at the temperature; the token is the first whose cumulative probability exceeds the row's uniform, so a token of probability
-    zero is never drawn. Greedy takes the argmax.
+    The distribution is the float32 softmax at the temperature. The token is the first whose cumulative
+    probability exceeds the row's uniform, so one of probability zero is never drawn. Greedy takes the argmax.
     """
     logprobs = torch.log_softmax(logits.float() / sampling.temperature, dim=-1)
     if sampling.greedy:
@@ -265,7 +277,7 @@ def sample(
         cdf = logprobs.exp().cumsum(-1, dtype=torch.float64)
         total = cdf[:, -1:]
         target = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
-        token = torch.searchsorted(cdf, target, right=True)[:, 0]
+        token = torch.searchsorted(cdf, target, right=True)[:, 0].clamp_(max=cdf.shape[1] - 1)  # NaN: V
     return token, logprobs.gather(-1, token[:, None])[:, 0]
 
 
@@ -308,16 +320,13 @@ def _evaluating(model: Any) -> Iterator[None]:
 
 
 def _check_model(config: Any, max_context: int) -> None:
-    """Refuse what an explicit mask and a per-row cache cannot serve."""
-    if max_context < 1:
-        raise ValueError(f"max_context is {max_context}; expected at least 1")
+    """Refuse models whose layers do not attend to the whole context."""
+    if max_context < _LEAST_CONTEXT:
+        raise ValueError(f"max_context is {max_context}; expected at least {_LEAST_CONTEXT}")
     config = config.get_text_config()
     most = getattr(config, "max_position_embeddings", None)
     if most is not None and max_context > most:
         raise ValueError(f"max_context is {max_context}; the model has {most} positions")
-    attention = getattr(config, "_attn_implementation", None)
-    if attention not in ("sdpa", "eager"):
-        raise ValueError(f"attention is {attention!r}; load the model with attn_implementation='sdpa'")
     window = getattr(config, "sliding_window", None)
     kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}
     if kinds:

@@ -2,9 +2,9 @@
 
 A tiny transformer solves a text world mostly by copying: a product id from a page into `click[...]`, an
 option value from an instruction. Copying is easy when a string has the same tokens wherever it stands, so the
-tokenizer is context-free: a letter run is cut in the same way after a space, a bracket or a line break. A
-single space between two letter runs costs nothing: two maximal runs cannot touch, so it is implied and comes
-back when decoding.
+tokenizer is uncased and context-free: a word is cut in the same way after a space, a bracket or a line break. A
+single space before a word costs nothing: two maximal words cannot touch, so it is implied and comes back when
+decoding.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ CHAT_TEMPLATE = (
 
 _WORD_MARK = "▁"  # outside the alphabet of byte-level text, so no input can contain it
 _SPACE = "Ġ"  # byte-level spelling of a space
-_MARKED_WORD = _WORD_MARK + "[A-Za-z]+"
-_PIECE = rf"{_MARKED_WORD}|[0-9]|[,.:;]{_SPACE}(?!{_SPACE})|[^ -~{_WORD_MARK}{_SPACE}Ċ]+|."
-"""Letter run, digit, clause mark with its space, run of non-ASCII bytes, any other single character."""
+_MARKED_WORD = _WORD_MARK + "[a-z][a-z0-9]*"
+_NUMBER = "[.][0-9]{2}(?![0-9])|[0-9]{1,3}"
+_PIECE = rf"{_MARKED_WORD}|{_NUMBER}|[a-z]+|[,.:;]{_SPACE}(?!{_SPACE})|[^ -~{_WORD_MARK}{_SPACE}Ċ]+|."
+"""Word, cents or up to three digits, letters after digits, clause mark with its space, run of non-ASCII bytes, any
+other single character. Whole dollars are one token, so that comparing two prices is comparing two tokens."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,9 @@ def build_model(config: SmallModelConfig, vocab_size: int, seed: int) -> Any:
 def train_tokenizer(
     texts: Iterable[str], vocab_size: int, phrases: Sequence[str] = ()
 ) -> PreTrainedTokenizerFast:
-    """Byte-level BPE over letter runs, trained on `texts`; each phrase becomes one token wherever it stands.
+    """Byte-level BPE over words, trained on `texts`; each phrase becomes one token wherever it stands.
 
-    Lossless on any text. The vocabulary is at most `vocab_size`, less where the texts offer fewer merges.
+    Lossless but for letter case: everything is read and written in lower case. The vocabulary is at most `vocab_size`, less where the texts offer fewer merges.
     Phrases are ordinary tokens: they survive `skip_special_tokens`, and the longest one that fits wins.
 
     Raises `ValueError` when the fixed part of the vocabulary already exceeds `vocab_size`.
@@ -154,16 +156,17 @@ def _train_merges(
 def _alternatives(phrases: Sequence[str]) -> list[str]:
     """Patterns of normalised phrases, longest first; one that ends in a letter must end its word."""
     ordered = sorted(phrases, key=lambda phrase: (-len(phrase), phrase))
-    return [re.escape(p) + ("(?![A-Za-z])" if p[-1].isascii() and p[-1].isalpha() else "") for p in ordered]
+    return [re.escape(p) + ("(?![a-z0-9])" if p[-1].isascii() and p[-1].isalpha() else "") for p in ordered]
 
 
 def _normalizer() -> Any:
-    """Bytes as characters, a mark before each letter run, and no space between two runs."""
+    """Lower case, bytes as characters, a mark before each word, and no single space between two words."""
     return normalizers.Sequence(
         [
+            normalizers.Lowercase(),
             normalizers.ByteLevel(),
-            normalizers.Replace(Regex("(?<![A-Za-z])(?=[A-Za-z])"), _WORD_MARK),
-            normalizers.Replace(Regex(f"(?<=[A-Za-z]){_SPACE}(?={_WORD_MARK})"), ""),
+            normalizers.Replace(Regex("(?<![a-z0-9])(?=[a-z])"), _WORD_MARK),
+            normalizers.Replace(Regex(f"(?<=[a-z0-9]){_SPACE}(?={_WORD_MARK})"), ""),
         ]
     )
 
@@ -173,7 +176,7 @@ def _decoder() -> Any:
     return decoders.Sequence(
         [
             decoders.Fuse(),
-            decoders.Replace(Regex(f"(?<=[A-Za-z]){_WORD_MARK}"), _SPACE),
+            decoders.Replace(Regex(f"(?<=[a-z0-9]){_WORD_MARK}"), _SPACE),
             decoders.Replace(_WORD_MARK, ""),
             decoders.ByteLevel(),
         ]

@@ -91,8 +91,8 @@ class WebShopDemonstrator:
 
     def _query(self, request: Request) -> Decision:
         if self._careless("query"):
-            return Decision("query", "Just the noun", f"search[{request.noun}]", careless=True)
-        return Decision("query", "All that is asked", f"search[{request.keywords}]")
+            return Decision("query", "Just the noun", f"search[{request.noun.lower()}]", careless=True)
+        return Decision("query", "All that is asked", f"search[{request.keywords.lower()}]")
 
     def _item(self, request: Request, page: Page) -> Decision:
         unseen = [listing for listing in page.listings if listing.asin not in self._seen]
@@ -120,7 +120,7 @@ class WebShopDemonstrator:
 
     def _open(self, listing: Listing, thought: str, careless: bool = False) -> Decision:
         self._seen.add(listing.asin)
-        return Decision("item", thought, f"click[{listing.asin}]", careless)
+        return Decision("item", thought, f"click[{listing.asin.lower()}]", careless)
 
     def _coverage(self, request: Request, listing: Listing) -> int:
         """How many of the request's words the title has."""

@@ -30,18 +30,22 @@ def ids(text: str) -> list[int]:
     return TOKENIZER.encode(text, add_special_tokens=False)
 
 
+def lower(text: str) -> str:
+    return "".join(letter.lower() for letter in text)  # letter by letter: no special form at the end of a word
+
+
 def contains(whole: list[int], part: list[int]) -> bool:
     return any(whole[start : start + len(part)] == part for start in range(len(whole)))
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60))
-def test_decoding_restores_any_text(text):
-    assert TOKENIZER.decode(ids(text)) == text
+def test_decoding_restores_any_text_in_lower_case(text):
+    assert TOKENIZER.decode(ids(text)) == lower(text)
 
 
 @given(st.text(alphabet="aB 1.,[]▁Ġ\né|", max_size=40))
 def test_decoding_restores_spaces_marks_and_brackets_in_any_order(text):
-    assert TOKENIZER.decode(ids(text)) == text
+    assert TOKENIZER.decode(ids(text)) == lower(text)
 
 
 CONTEXTS = (
@@ -71,8 +75,14 @@ def test_a_space_between_two_words_costs_no_token():
     assert ids("dark blue") == ids("dark") + ids("blue")
 
 
-def test_every_digit_is_a_token():
-    assert TOKENIZER.convert_ids_to_tokens(ids("2048")) == ["2", "0", "4", "8"]
+def test_whole_dollars_and_cents_are_a_token_each():
+    prices = train_tokenizer([f"${whole}.99" for whole in range(100)] * 3, 600)
+    assert prices.convert_ids_to_tokens(prices.encode("$35.99")) == ["$", "35", ".99"]
+    assert prices.encode("$7.99")[1:] == prices.encode("7.99")
+
+
+def test_letter_case_makes_no_difference():
+    assert ids("click[B0KATOMILU]") == ids("CLICK[b0katomilu]")
 
 
 @pytest.mark.parametrize("phrase", PHRASES)
@@ -90,7 +100,7 @@ def test_a_phrase_does_not_match_inside_a_longer_word():
 
 def test_phrases_survive_where_special_tokens_are_skipped():
     text = "Thought: dark blue\nAction: click[dark blue]"
-    assert TOKENIZER.decode([*ids(text), TOKENIZER.eos_token_id], skip_special_tokens=True) == text
+    assert TOKENIZER.decode([*ids(text), TOKENIZER.eos_token_id], skip_special_tokens=True) == text.lower()
 
 
 def test_training_twice_gives_the_same_tokenizer():

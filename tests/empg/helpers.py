@@ -20,7 +20,7 @@ def tiny_model(seed: int = 0, **changes: Any) -> LlamaForCausalLM:
         "vocab_size": VOCABULARY,
         "hidden_size": 16,
         "intermediate_size": 32,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "num_key_value_heads": 2,
         "max_position_embeddings": 256,

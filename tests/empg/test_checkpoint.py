@@ -20,7 +20,7 @@ CONFIG = LearnerConfig(
     loss=DAPO,
     empg=EmpgConfig(),
     sampling=DynamicSamplingConfig(2),
-    batch=BatchConfig(3, 4, minibatch_trajectories=5, epochs=2, token_budget=256, chunk=32),
+    batch=BatchConfig(3, 4, minibatch_trajectories=6, epochs=2, token_budget=256, chunk=32),
     optimizer=OptimizerConfig(
         lr=3e-3, schedule="cosine", warmup_iterations=2, total_iterations=6, weight_decay=0.01
     ),

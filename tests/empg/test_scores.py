@@ -205,7 +205,7 @@ GEMMA = {
     "vocab_size": VOCABULARY,
     "hidden_size": 16,
     "intermediate_size": 32,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "num_key_value_heads": 2,
     "head_dim": 8,

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from benchmarks.config import ConfigError, build_suite, load_suite, merge, suite_names
+from empg.losses import DAPO, GRPO
+from tests.benchmarks.tiny import SUITE
+
+
+def table(**changes: Any) -> dict[str, Any]:
+    return merge(tomllib.loads(SUITE.format(policy="somewhere")), changes)
+
+
+def refusal(**changes: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        build_suite("tiny", "default", table(**changes))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", suite_names())
+@pytest.mark.parametrize("scale", ["default", "smoke"])
+def test_every_suite_that_ships_loads_at_both_scales(name, scale):
+    suite = load_suite(name, scale)
+    assert set(suite.learners) == set(suite.variants)
+
+
+def test_the_webshop_suite_has_the_four_variants_and_a_panel_of_at_least_200():
+    suite = load_suite("webshop")
+    assert suite.variants == ("grpo", "grpo+empg", "dapo", "dapo+empg")
+    assert suite.base.panels.test >= 200
+    for variant, learner in suite.learners.items():
+        assert (learner.empg is not None) == variant.endswith("+empg")
+        assert (learner.sampling is not None) == variant.startswith("dapo")
+        assert learner.loss.clip_high == (0.28 if variant.startswith("dapo") else 0.2)
+        assert learner.loss.kl_coef == 0.01
+
+
+def test_grpo_and_its_empg_form_differ_in_nothing_but_empg():
+    learners = load_suite("webshop").learners
+    for plain in ("grpo", "dapo"):
+        left, right = (asdict(learners[name]) for name in (plain, f"{plain}+empg"))
+        assert [key for key in left if left[key] != right[key]] == ["empg"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "known"),
+    [
+        ({"iteratons": 3}, "tiny.iteratons", "iterations"),
+        ({"empg": {"zetta": 0.1}}, "tiny.empg.zetta", "zeta"),
+        ({"panels": {"tests": 3}}, "tiny.panels.tests", "test"),
+        ({"world": {"product": 3}}, "tiny.world.product", "products"),
+        ({"rollout": {"sampling": {"top_p": 0.9}}}, "tiny.rollout.sampling.top_p", "temperature"),
+        ({"rollout": {"sampling": {"top_k": 5}}}, "tiny.rollout.sampling.top_k", "temperature"),
+        ({"learner": {"batch": {"size": 3}}}, "tiny.variants.grpo+empg.batch.size", "group_size"),
+        ({"learner": {"loss": {"clip": 3}}}, "tiny.variants.grpo+empg.loss.clip", "clip_low"),
+        ({"variants": {"dapo": {"optimiser": {}}}}, "tiny.variants.dapo.optimiser", "learner"),
+        ({"scale": {"default": {"iteratons": 1}}}, "tiny.iteratons", "iterations"),
+        ({"warm_start": {"model": {"width": 1}}}, "tiny.warm_start.model.width", "hidden"),
+    ],
+)
+def test_an_unknown_key_at_any_depth_is_named_with_the_keys_that_are_known(changes, place, known):
+    message = refusal(**changes)
+    assert message.startswith(f"{place}: unknown key, expected one of: ")
+    assert known in message.split("expected one of: ")[1].split(", ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "said"),
+    [
+        ({"iterations": "3"}, "tiny.iterations", "'3'"),
+        ({"iterations": 3.5}, "tiny.iterations", "3.5"),
+        ({"iterations": True}, "tiny.iterations", "True"),
+        ({"iterations": 0}, "tiny.iterations", "greater than or equal to 1"),
+        ({"empg": {"zeta": -1.0}}, "tiny.empg", "zeta"),
+        ({"empg": {"zeta": float("inf")}}, "tiny.empg.zeta", "finite"),
+        ({"empg": {"k": float("nan")}}, "tiny.empg.k", "finite"),
+        ({"rollout": {"layout": "chat"}}, "tiny.rollout.layout", "'chat'"),
+        ({"rollout": {"sampling": {"temperature": 0.0}}}, "tiny.rollout.sampling", "temperature"),
+        ({"rollout": {"sampling": {"greedy": True}}}, "tiny.rollout.sampling.greedy", "expected false"),
+        ({"variants": {"dapo": {"preset": "ppo"}}}, "tiny.variants.dapo.preset", "'ppo'"),
+        ({"variants": {"dapo": {"learner": {"temperature": 0.5}}}}, "tiny.variants.dapo.temperature", "0.5"),
+        ({"world": {"products": 0}}, "tiny.world", "products must be positive, got 0"),
+        ({"benchmark": "chess"}, "tiny.benchmark", "'chess', expected one of: webshop"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_or_range_is_named_and_never_converted(changes, place, said):
+    message = refusal(**changes)
+    assert message.startswith(f"{place}: ")
+    assert said in message
+
+
+def test_a_missing_setting_is_named():
+    incomplete = table()
+    del incomplete["iterations"]
+    with pytest.raises(ConfigError, match=r"^tiny\.iterations: Field required$"):
+        build_suite("tiny", "default", incomplete)
+
+
+def test_an_unknown_scale_is_refused_with_the_scales_that_exist():
+    with pytest.raises(ConfigError, match=r"^tiny: no scale 'huge', expected one of: default, short$"):
+        build_suite("tiny", "huge", table())
+
+
+def test_an_unknown_suite_is_refused_with_the_suites_that_exist():
+    with pytest.raises(ConfigError, match=r"^no suite 'webshot', expected one of: .*webshop"):
+        load_suite("webshot")
+
+
+def test_a_file_that_is_not_toml_is_refused_in_one_line(tmp_path):
+    (tmp_path / "bad.toml").write_text("title = \n\n= 3")
+    with pytest.raises(ConfigError, match=r"^.*bad\.toml: not TOML: .*$") as caught:
+        load_suite(str(tmp_path / "bad.toml"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_scale_table_replaces_only_the_keys_it_names():
+    full, short = (build_suite("tiny", scale, table()) for scale in ("default", "short"))
+    assert (full.iterations, short.iterations) == (3, 1)
+    assert short.base.panels == full.base.panels
+    assert short.learners["dapo"].optimizer.total_iterations == 1
+
+
+def test_a_variant_starts_from_its_preset_and_replaces_what_it_names():
+    changed = table(variants={"dapo": {"loss": {"clip_high": 0.4}}})
+    suite = build_suite("tiny", "default", changed)
+    assert asdict(suite.learners["dapo"].loss) == asdict(DAPO) | {"clip_high": 0.4}
+    assert suite.learners["grpo+empg"].loss == GRPO
+
+
+def test_the_schedule_ends_with_the_run_unless_the_suite_says_otherwise():
+    assert build_suite("tiny", "default", table()).learners["dapo"].optimizer.total_iterations == 3
+    longer = table(learner={"optimizer": {"total_iterations": 10}})
+    assert build_suite("tiny", "default", longer).learners["dapo"].optimizer.total_iterations == 10
+
+
+def test_merging_leaves_its_arguments_as_they_were():
+    base, over = {"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}
+    assert merge(base, over) == {"a": {"b": 3, "c": 2}}
+    assert (base, over) == ({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})

@@ -1,0 +1,50 @@
+"""The whole suite at smoke scale, as a user starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import records
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *map(str, arguments)],
+        cwd=ROOT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_the_smoke_suite_runs_from_nothing_to_table_and_figures_and_then_has_nothing_left_to_do(tmp_path):
+    command = ("run", "webshop", "--scale", "smoke", "--results", tmp_path)
+    first = start(*command)
+    assert first.returncode == 0, first.stdout + first.stderr
+    folder = tmp_path / "runs" / "webshop-smoke"
+    runs = sorted(path.parent.name for path in folder.glob("*/summary.json"))
+    assert runs == sorted(
+        f"webshop-{name}"
+        for name in ("warm-start", "expert", "grpo-s0", "grpo-empg-s0", "dapo-s0", "dapo-empg-s0")
+    )
+    records_of = [records.read_json(folder / name / "run.json") for name in runs]
+    assert len({record["panels"]["test"]["digest"] for record in records_of}) == 1
+    assert len({record["policy"]["weights"] for record in records_of if record["policy"]}) == 1
+    report = {path.name for path in (folder / "report").iterdir()}
+    assert {"table.md", "table.csv", "kl_loss.png", "learning_curve.png", "entropy_change.png"} <= report
+    assert "DAPO+EMPG" in first.stdout
+
+    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    second = start(*command)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
