@@ -45,7 +45,7 @@ def run(
     """Make every run of a suite complete, several at a time, then write its report."""
     from benchmarks.suite import complete_suite
 
-    loaded = load_suite(suite, scale)
+    loaded = load_suite(suite, scale, official=data is not None)
     complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console)
 
 
@@ -65,7 +65,9 @@ def run_one(
     if tied:
         tie_to_launcher()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    execute(find(load_suite(suite, scale), name, data, results), cache_folder(results))
+    execute(
+        find(load_suite(suite, scale, official=data is not None), name, data, results), cache_folder(results)
+    )
 
 
 @app.command("plan")
@@ -78,7 +80,7 @@ def show_plan(
 ) -> None:
     """List the runs of a suite and how far each is."""
     table = Table("run", "variant", "seed", "iterations", "state", box=None)
-    for each in plan(load_suite(suite, scale), list(range(seeds)), data, results):
+    for each in plan(load_suite(suite, scale, official=data is not None), list(range(seeds)), data, results):
         trained = each.config.kind == "train"
         iterations = str(each.config.iterations) if trained else "-"
         table.add_row(
@@ -108,7 +110,14 @@ def evaluate(
     """Play the test panel with a policy and print its success; writes no record."""
     from benchmarks.suite import evaluate_once
 
-    evaluate_once(load_suite(suite, scale), policy, data, tasks, cache_folder(results), console)
+    evaluate_once(
+        load_suite(suite, scale, official=data is not None),
+        policy,
+        data,
+        tasks,
+        cache_folder(results),
+        console,
+    )
 
 
 @app.command()
@@ -121,7 +130,7 @@ def report(
     """Rebuild a suite's table and figures from its run records."""
     from benchmarks.suite import make_report
 
-    make_report(suite_folder(load_suite(suite, scale), data, results), console)
+    make_report(suite_folder(load_suite(suite, scale, official=data is not None), data, results), console)
 
 
 @app.command("warm-start")
@@ -133,7 +142,7 @@ def warm_start(
     """Teach a suite's warm-start policy again and make it the one that ships with the package."""
     from benchmarks.suite import rebuild_warm_start
 
-    rebuild_warm_start(load_suite(suite, scale), suite, data, console)
+    rebuild_warm_start(load_suite(suite, scale, official=data is not None), suite, data, console)
 
 
 @app.command()
@@ -175,6 +184,8 @@ def main() -> NoReturn:
     except ConfigError as error:
         fail(str(error))
     except TyperException as error:
+        if not error.format_message():  # a bare command has shown its help
+            raise SystemExit(2) from None
         fail(error.format_message())
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted; the same command goes on where this one stopped", file=sys.stderr)

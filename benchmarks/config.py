@@ -1,7 +1,8 @@
 """Suites as strict data: one TOML file, optional scale tables merged over it, and no key that nobody reads.
 
 A suite describes one artefact of the paper. `[variants.*]` tables are merged over the suite's own tables,
-and a `[scale.*]` table over both, so every number of a run stands in exactly one resolved `RunConfig`.
+and a `[scale.*]` table over both, so every number of a run stands in exactly one resolved `RunConfig`. A scale's own
+`official` table comes last, where official data is given: real pages are longer than generated ones.
 """
 
 from __future__ import annotations
@@ -202,8 +203,10 @@ def suite_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in SUITES.glob("*.toml")))
 
 
-def load_suite(name: str, scale: str = "default") -> Suite:
+def load_suite(name: str, scale: str = "default", *, official: bool = False) -> Suite:
     """Read, merge and check a suite, given by its name or as the path of a TOML file.
+
+    official: whether the run is on official data rather than generated data.
 
     Raises `ConfigError`: no such suite or scale, not TOML, an unknown key, a value of the wrong kind.
     """
@@ -214,10 +217,10 @@ def load_suite(name: str, scale: str = "default") -> Suite:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
-    return build_suite(path.stem, scale, table)
+    return build_suite(path.stem, scale, table, official=official)
 
 
-def build_suite(name: str, scale: str, table: Mapping[str, Any]) -> Suite:
+def build_suite(name: str, scale: str, table: Mapping[str, Any], *, official: bool = False) -> Suite:
     """A suite from its parsed file; see `load_suite`."""
     scales = table.get("scale", {})
     if not isinstance(scales, Mapping) or not isinstance(scales.get(scale), Mapping):
@@ -226,7 +229,10 @@ def build_suite(name: str, scale: str, table: Mapping[str, Any]) -> Suite:
         )
         raise ConfigError(f"{name}: no scale {scale!r}, expected one of: {known}")
     body = {key: value for key, value in table.items() if key != "scale"}
-    file = validate(_SuiteFile, merge(body, scales[scale]), name)
+    chosen = dict(scales[scale])
+    for_official = chosen.pop("official", {})
+    body = merge(body, chosen)
+    file = validate(_SuiteFile, merge(body, for_official) if official else body, name)
     if file.benchmark not in BENCHMARKS:
         known = ", ".join(sorted(BENCHMARKS))
         raise ConfigError(f"{name}.benchmark: unknown benchmark {file.benchmark!r}, expected one of: {known}")

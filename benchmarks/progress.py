@@ -124,7 +124,7 @@ class Bars:
 
 
 class Lines:
-    """A line for every new kind of stage and every tenth of a run's work, at most one in `interval` seconds."""
+    """A line for each new kind of stage and each tenth of a run's work, at most one in `interval` seconds."""
 
     def __init__(
         self, console: Console, clock: Callable[[], float] = time.monotonic, interval: float = 5.0

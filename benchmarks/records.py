@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 Row = Mapping[str, Any]
 
 RECORDED_VERSIONS = (
-    "empg-bench", "torch", "transformers", "tokenizers", "numpy", "gymnasium", "bm25s", "PyStemmer",
+    "empg-bench", "torch", "transformers", "tokenizers", "numpy", "gymnasium", "PyStemmer",
     "rapidfuzz", "spacy",
 )  # fmt: skip
 

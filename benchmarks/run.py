@@ -54,7 +54,8 @@ def execute(run: Run, cache: Path) -> None:
     folder that cannot be written, that another process works in, or that holds a run with other settings.
     """
     disable_progress_bar()  # transformers' own bars would fill the log
-    check_writable(run.folder)
+    check_writable(run.folder.parent)
+    run.folder.mkdir(exist_ok=True)
     with _locked(run.folder):
         if (run.folder / SUMMARY).exists():
             log.info("%s is complete", run.name)

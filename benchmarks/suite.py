@@ -56,15 +56,14 @@ def complete_suite(
         work = [job(run, source, suite.scale, results) for run in missing]
         failures = launch(work, parallel=parallel, threads=threads, display=shown)
     describe(failures)
-    make_report(suite_folder(suite, data, results), console, seeds)
+    make_report(suite_folder(suite, data, results), console)
     if failures:
         raise SystemExit(1)
 
 
 def check_all(suite: Suite, runs: Sequence[Run], cache: Path, console: Console) -> list[Run]:
     """Check what every run will need, obtain the warm start, and say which runs are to be made."""
-    for run in runs:
-        check_writable(run.folder)
+    check_writable(runs[0].folder.parent)
     tasks = open_tasks(suite.base, runs[0].data)
     console.print(
         f"{suite.benchmark}: {len(tasks.train)} train and {len(tasks.test)} test tasks, "
@@ -97,13 +96,13 @@ def describe(failures: Sequence[Failure]) -> None:
             print(f"    {line}", file=sys.stderr)
 
 
-def make_report(folder: Path, console: Console, seeds: Sequence[int] | None = None) -> None:
+def make_report(folder: Path, console: Console) -> None:
     """Table and figures of a suite folder; `ConfigError` when its records cannot be read or compared."""
     from benchmarks.reporting.load import RecordError
     from benchmarks.reporting.report import write_report
 
     try:
-        report = write_report(folder, console, planned_seeds=seeds)
+        report = write_report(folder, console)
     except RecordError as error:
         raise ConfigError(one_line(error)) from error
     console.print(f"report: {report.folder}", markup=False, highlight=False, soft_wrap=True)
@@ -143,7 +142,8 @@ def rate_line(mode: str, found: Mapping[str, float | int | None]) -> str:
         return f"{mode}: no episode was finished, {found['errored']} ended in an error"
     interval = wilson(success, n)
     errored = f", {found['errored']} errored" if found["errored"] else ""
-    return f"{mode}: success {success:.3f} [{interval.low:.3f}, {interval.high:.3f}], score {score:.3f}, n={n}{errored}"
+    bounds = f"[{interval.low:.3f}, {interval.high:.3f}]"
+    return f"{mode}: success {success:.3f} {bounds}, score {score:.3f}, n={n}{errored}"
 
 
 def rebuild_warm_start(suite: Suite, source: str, data: Path | None, console: Console) -> None:

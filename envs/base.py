@@ -114,7 +114,9 @@ class World(Protocol):
         """The first `size` tasks of a split (all by default); `ValueError` when there are fewer."""
         ...
 
-    def demonstrator(self, seed: Sequence[int], carelessness: Mapping[str, float] | None = None) -> Demonstrator:
+    def demonstrator(
+        self, seed: Sequence[int], carelessness: Mapping[str, float] | None = None
+    ) -> Demonstrator:
         """A player for one episode; `carelessness` maps kinds of decision to the chance of a careless one."""
         ...
 

@@ -75,11 +75,12 @@ def test_importing_every_module_changes_no_global_random_state_and_writes_no_fil
     modules = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
     code = (
         "import importlib, os, random, sys\n"
-        "import numpy as np, torch, matplotlib.pyplot\n"
+        "import numpy as np, torch, matplotlib.pyplot, rich.progress\n"
         "from transformers import LlamaForCausalLM, Qwen2ForCausalLM  # what these draw is not ours\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "def state(): return (random.getstate(), np.random.get_state()[1].tobytes(), "
-        "torch.random.get_rng_state().numpy().tobytes(), torch.get_default_dtype(), torch.get_num_threads())\n"
+        "torch.random.get_rng_state().numpy().tobytes(), torch.get_default_dtype(), "
+        "torch.get_num_threads())\n"
         "before = state()\n"
         f"[importlib.import_module(name) for name in {modules!r}]\n"
         "assert state() == before, 'an import changed global state'\n"

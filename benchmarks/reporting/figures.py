@@ -251,6 +251,8 @@ def look_of(variant: str, number: int) -> Look:
 
 def _line(axes: Axes, at: Sequence[float], values: Array, look: Look, name: str | None) -> None:
     every = max(1, len(at) // 20)
+    if name is not None and not np.isfinite(values).any():
+        name += ": no values"
     axes.plot(
         at, values, color=look.colour, linestyle=look.line, marker=look.marker, markersize=4, markevery=every,
         linewidth=1.4, label=name,

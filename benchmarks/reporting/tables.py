@@ -132,7 +132,8 @@ def difference_table(found: Sequence[Comparison]) -> Table:
         rows=tuple(tuple(row) for row in rows),
         note=(
             "95% intervals. One seed: paired bootstrap over tasks; it speaks about these two policies, not "
-            "about the methods. Several seeds: Student t with tasks and training seeds as chance. "
+            "about the methods, and has no width where every task differs equally. Several seeds: Student t "
+            "with tasks and training seeds as chance. "
             f"{test}Not significant: the interval contains 0{doubt}. "
             f"Not corrected for {len(differences)} comparisons."
         ),

@@ -102,8 +102,9 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Byte-level BPE over words, trained on `texts`; each phrase becomes one token wherever it stands.
 
-    Lossless but for letter case: everything is read and written in lower case. The vocabulary is at most `vocab_size`, less where the texts offer fewer merges.
-    Phrases are ordinary tokens: they survive `skip_special_tokens`, and the longest one that fits wins.
+    Lossless but for letter case: everything is read and written in lower case. The vocabulary is at most
+    `vocab_size`, less where the texts offer fewer merges. Phrases are ordinary tokens: they survive
+    `skip_special_tokens`, and the longest one that fits wins.
 
     Raises `ValueError` when the fixed part of the vocabulary already exceeds `vocab_size`.
     """

@@ -28,7 +28,10 @@ _CAP = re.compile(r",? and price lower than ([\d.]+) dollars$")
 _OPTIONS = re.compile(r" with ((?:(?! with )[^:])+: .*)$")
 _OPTION = re.compile(r"(?:^|, and )([^:]+): (.*?)(?=, and [^:]+: |$)")
 _WORD = re.compile(r"[a-z0-9]+")
-_IGNORED = frozenset("a an and are come find for i in looking me need of please s some that the to use with".split())
+_IGNORED = frozenset(
+    {"a", "an", "and", "are", "come", "find", "for", "i", "in", "looking", "me", "need", "of", "please", "s"}
+    | {"some", "that", "the", "to", "use", "with"}
+)
 
 
 @dataclass(frozen=True)

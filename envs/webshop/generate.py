@@ -28,6 +28,7 @@ RANGE_SHARE = 0.04
 """Share of products whose price is shown as a range (official data: 9%)."""
 ANGLE = " \u203a "
 CENTS = (0.99, 0.95, 0.49)
+ACRONYMS = ("usb", "usda", "gmo", "led")
 SERIES = ("", "", "", "Classic Series", "New Edition", "Gift Ready", "Home Series")
 
 HUMAN_FORMS = (
@@ -188,21 +189,20 @@ def _title(brand: str, family: Family, series: str) -> str:
 
 
 def _capital(phrase: str) -> str:
-    return " ".join(word.upper() if word in ("usb", "usda", "gmo", "led") else word.capitalize() for word in phrase.split())
+    return " ".join(word.upper() if word in ACRONYMS else word.capitalize() for word in phrase.split())
 
 
 def _sentence(family: Family) -> str:
-    return (
-        f"This {', '.join(family.adjectives)} {family.kind.head.lower()} comes with {' and '.join(family.features)}"
-        f" and is right for {' and '.join(family.purposes)}."
-    )
+    what = f"{', '.join(family.adjectives)} {family.kind.head.lower()}"
+    return f"This {what} comes with {' and '.join(family.features)} and is right for {' and '.join(family.purposes)}."
 
 
 def _bullets(brand: str, family: Family) -> list[str]:
-    lines = [f"{phrase.upper()}: {brand} {family.kind.head.lower()} that is {phrase} " for phrase in family.adjectives]
+    head = family.kind.head.lower()
+    lines = [f"{phrase.upper()}: {brand} {head} that is {phrase} " for phrase in family.adjectives]
     lines += [f"WITH {phrase.upper()}: thought through to the last detail " for phrase in family.features]
     lines += [f"FOR {phrase.upper()}: a gift that is welcome " for phrase in family.purposes]
-    return [*lines, f"WHAT YOU GET: one {family.kind.head.lower()} and friendly service "]
+    return [*lines, f"WHAT YOU GET: one {head} and friendly service "]
 
 
 def _options(kind: Kind, rng: np.random.Generator) -> dict[str, list[str]]:

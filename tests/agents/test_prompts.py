@@ -13,7 +13,9 @@ from agents.prompts import (
     window_prompt,
 )
 
-plain_text = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters="`*:"), min_size=1)
+plain_text = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters="`*:"), min_size=1
+)
 
 
 @given(thought=plain_text, action=plain_text)

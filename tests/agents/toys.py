@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -127,8 +128,6 @@ DROPS_ASSISTANT = (
 
 def merging_tokenizer() -> PreTrainedTokenizerFast:
     """Bytes plus the merge `he` + `llo`: sampled `[h, e, ...]` would come back as other ids if re-encoded."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-
     plain = byte_tokenizer().backend_tokenizer
     vocabulary = {token: number for token, number in plain.get_vocab().items() if number < 256}
     merges = [("h", "e"), ("l", "l"), ("ll", "o"), ("he", "llo")]
@@ -144,7 +143,9 @@ def merging_tokenizer() -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def tiny_model(kind: str = "llama", *, seed: int = 0, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:
+def tiny_model(
+    kind: str = "llama", *, seed: int = 0, dtype: torch.dtype = torch.float32, **changes: Any
+) -> Any:
     """A random causal language model over 264 tokens, far enough from uniform that attention matters."""
     shape = {
         "vocab_size": 264,
@@ -159,10 +160,17 @@ def tiny_model(kind: str = "llama", *, seed: int = 0, dtype: torch.dtype = torch
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         if kind == "llama":
-            return LlamaForCausalLM(LlamaConfig(**shape)).to(dtype)
+            return LlamaForCausalLM(LlamaConfig(**shape)).to(dtype).eval()
         if kind == "qwen2":
-            return Qwen2ForCausalLM(Qwen2Config(**shape)).to(dtype)
+            return Qwen2ForCausalLM(Qwen2Config(**shape)).to(dtype).eval()
         config = GPT2Config(
-            vocab_size=264, n_embd=32, n_layer=2, n_head=4, n_positions=1024, initializer_range=0.25
+            vocab_size=264,
+            n_embd=32,
+            n_layer=2,
+            n_head=4,
+            n_positions=1024,
+            initializer_range=0.25,
+            bos_token_id=None,
+            eos_token_id=None,
         )
-        return GPT2LMHeadModel(config).to(dtype)
+        return GPT2LMHeadModel(config).to(dtype).eval()

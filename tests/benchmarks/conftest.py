@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.benchmarks.tiny import write_policy, write_suite
+from benchmarks.run import execute
+from tests.benchmarks.tiny import planned, write_policy, write_suite
 
 
 @pytest.fixture(scope="session")
@@ -22,10 +24,28 @@ def tiny_suite(tmp_path: Path, tiny_policy: Path) -> Path:
     return write_suite(tmp_path, tiny_policy)
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
+@contextmanager
+def single_thread() -> Iterator[None]:
     """Sums depend on the number of threads; runs that are compared bit by bit must agree on it."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    with single_thread():
+        yield
+
+
+@pytest.fixture(scope="session")
+def straight(tiny_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("straight")
+    run = planned(write_suite(folder, tiny_policy), folder)
+    with single_thread():
+        execute(run, folder / "cache")
+    return run.folder

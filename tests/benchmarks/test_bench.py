@@ -14,6 +14,7 @@ from rich.console import Console
 
 from agents.policies.base import Generation, Turn
 from benchmarks import bench
+from benchmarks.bench_empg import looped, step_batch, vectorised
 from benchmarks.bench_memory import ScoringPass, measure_apart
 from empg.advantages import EmpgConfig
 from envs.webshop import WebShopWorld, load_world
@@ -59,13 +60,13 @@ def test_a_ratio_above_one_always_favours_the_first_side(more_is_better: bool, e
 
 def test_the_looped_form_is_the_papers_pseudocode_and_agrees_with_the_tensors() -> None:
     config = EmpgConfig(k=1.3, k_f=0.7, zeta=0.1)
-    batch = bench.step_batch(steps=20, tokens_per_step=3)
+    batch = step_batch(steps=20, tokens_per_step=3)
     in_rows = [[mark % 5 if mark >= 0 else -1 for mark in row] for row in batch.step_of_token.tolist()]
     raw = batch.advantage.reshape(-1, 5)[:, :1].expand(batch.token_entropy.shape)
     expected = empg_pseudocode(raw.tolist(), batch.token_entropy.tolist(), in_rows, k=1.3, k_f=0.7, zeta=0.1)
     written = batch.step_of_token >= 0
     wanted = torch.where(written, torch.tensor(expected), 0.0)
-    found = bench.looped(
+    found = looped(
         batch.advantage.tolist(),
         batch.next_step.tolist(),
         batch.token_entropy.tolist(),
@@ -73,7 +74,7 @@ def test_the_looped_form_is_the_papers_pseudocode_and_agrees_with_the_tensors() 
         config,
     )
     torch.testing.assert_close(torch.tensor(found), wanted, atol=1e-5, rtol=0)
-    torch.testing.assert_close(bench.vectorised(batch, config), wanted, atol=1e-5, rtol=0)
+    torch.testing.assert_close(vectorised(batch, config), wanted, atol=1e-5, rtol=0)
 
 
 def test_walks_show_as_many_pages_as_asked_for_and_never_end(world: WebShopWorld) -> None:

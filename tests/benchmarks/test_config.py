@@ -142,3 +142,20 @@ def test_merging_leaves_its_arguments_as_they_were():
     base, over = {"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}
     assert merge(base, over) == {"a": {"b": 3, "c": 2}}
     assert (base, over) == ({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
+
+
+def test_a_scale_s_official_table_counts_on_official_data_only():
+    changed = table()
+    changed["scale"]["default"] = {**changed["scale"]["default"], "official": {"iterations": 7}}
+    generated, official = (build_suite("tiny", "default", changed, official=given) for given in (False, True))
+    assert (generated.iterations, official.iterations) == (
+        build_suite("tiny", "default", table()).iterations,
+        7,
+    )
+
+
+def test_an_unknown_key_in_an_official_table_is_refused():
+    changed = table()
+    changed["scale"]["default"] = {**changed["scale"]["default"], "official": {"iteratons": 7}}
+    with pytest.raises(ConfigError, match="iteratons: unknown key"):
+        build_suite("tiny", "default", changed, official=True)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_no_more_than_the_given_number_run_at_a_time(tmp_path):
     code = "import time; print(time.time()); time.sleep(0.3); print(time.time())"
     launch([job(tmp_path, str(n), code) for n in range(3)], parallel=1, threads=1, display=lines()[0])
     spans = [tuple(map(float, (tmp_path / str(n) / LOG).read_text().split())) for n in range(3)]
-    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
 def test_children_are_told_their_threads_before_they_start(tmp_path):

@@ -77,6 +77,13 @@ def test_a_figure_that_no_longer_applies_does_not_stay_behind(suite: Path) -> No
     assert not (report.folder / "kl_loss.png").exists()
 
 
+def test_without_steps_scored_again_there_is_no_entropy_figure(suite: Path) -> None:
+    steps = {"iteration": [0, 0], "entropy": [0.5, 0.25], "entropy_after": [None, None]}
+    add_run(suite, "grpo", steps=steps)
+    report = write_report(suite)
+    assert {path.name for path in report.files} == set(FILES) - {"entropy_change.csv", "entropy_change.png"}
+
+
 def test_missing_runs_are_dashes_and_missing_seeds_are_counted(suite: Path) -> None:
     add_run(suite, "warm-start", solved=range(4))
     for seed in (0, 1, 2):

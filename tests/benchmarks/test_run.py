@@ -1,4 +1,4 @@
-"""Whole runs of a tiny policy in this process: what they record, what they refuse, how they go on after a crash."""
+"""Whole runs of a tiny policy in this process: what they record, refuse, and make of a crash."""
 
 from __future__ import annotations
 
@@ -12,35 +12,14 @@ import pytest
 
 import benchmarks.run
 from benchmarks import records
-from benchmarks.config import ConfigError, load_suite
-from benchmarks.plan import Run, find
+from benchmarks.config import ConfigError
 from benchmarks.run import execute
 from empg.trainer import Learner
+from tests.benchmarks.tiny import NAME, planned, write_suite
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-NAME = "webshop-grpo-empg-s0"
 COMPARED = ("metrics.jsonl", "episodes.jsonl", "eval.jsonl", "steps.parquet")
-
-
-def planned(suite: Path, results: Path, name: str = NAME, scale: str = "default") -> Run:
-    return find(load_suite(str(suite), scale), name, None, results)
-
-
-@pytest.fixture(scope="session")
-def straight(tiny_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that nothing interrupted."""
-    import torch
-
-    from tests.benchmarks.tiny import write_suite
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("straight")
-    run = planned(write_suite(folder, tiny_policy), folder)
-    execute(run, folder / "cache")
-    torch.set_num_threads(threads)
-    return run.folder
 
 
 def assert_same_numbers(folder: Path, straight: Path) -> None:
@@ -157,8 +136,6 @@ def test_a_run_killed_in_its_evaluation_evaluates_again_without_training_again(
 
 
 def test_a_complete_run_is_left_alone(straight, tiny_policy, tmp_path):
-    from tests.benchmarks.tiny import write_suite
-
     before = {path: path.stat().st_mtime_ns for path in straight.rglob("*") if path.name != ".lock"}
     execute(planned(write_suite(tmp_path, tiny_policy), straight.parents[2]), tmp_path)
     after = {path: path.stat().st_mtime_ns for path in straight.rglob("*") if path.name != ".lock"}

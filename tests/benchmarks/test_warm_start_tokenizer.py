@@ -31,7 +31,9 @@ def ids(text: str) -> list[int]:
 
 
 def lower(text: str) -> str:
-    return "".join(letter.lower() for letter in text)  # letter by letter: no special form at the end of a word
+    return "".join(
+        letter.lower() for letter in text
+    )  # letter by letter: no special form at the end of a word
 
 
 def contains(whole: list[int], part: list[int]) -> bool:

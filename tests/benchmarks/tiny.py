@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.config import load_suite
+from benchmarks.plan import Run, find
 from benchmarks.warm_start.small_model import SmallModelConfig, build_model, train_tokenizer
 from envs.webshop import load_world
 
+NAME = "webshop-grpo-empg-s0"
 SUITE = """
 title = "tiny"
 benchmark = "webshop"
@@ -68,3 +71,8 @@ def write_suite(folder: Path, policy: Path) -> Path:
     path = folder / "tiny.toml"
     path.write_text(SUITE.format(policy=policy))
     return path
+
+
+def planned(suite: Path, results: Path, name: str = NAME, scale: str = "default") -> Run:
+    """A run of the suite in that file."""
+    return find(load_suite(str(suite), scale), name, None, results)

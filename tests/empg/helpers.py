@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from agents.trajectory import EndReason, Step, Trajectory
@@ -30,6 +32,18 @@ def tiny_model(seed: int = 0, **changes: Any) -> LlamaForCausalLM:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return LlamaForCausalLM(LlamaConfig(**(settings | changes)))
+
+
+class Bigram(nn.Module):
+    """A causal model whose logits depend on the present token alone: row `token` of a table."""
+
+    def __init__(self, vocabulary: int = 20) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.table = nn.Parameter(torch.randn(vocabulary, vocabulary, generator=generator))
+
+    def forward(self, input_ids, use_cache=False, attention_mask=None):
+        return SimpleNamespace(logits=self.table[input_ids])
 
 
 def make_step(

@@ -22,7 +22,7 @@ from transformers import (
 from empg import EmpgConfig, modulate, step_entropy
 from empg.batch import make_batch
 from empg.scores import entropy_of_logits, evaluating, flat_scores, open_model, score, token_scores
-from tests.empg.helpers import VOCABULARY, make_step, random_trajectory, tiny_model, trajectory
+from tests.empg.helpers import VOCABULARY, Bigram, make_step, random_trajectory, tiny_model, trajectory
 
 
 def _batch(seed: int = 0, count: int = 6, **kind):
@@ -81,18 +81,6 @@ def test_padding_has_no_influence_whatever_token_fills_it():
     )
     assert torch.equal(one.logprob, other.logprob)
     assert torch.equal(one.entropy, other.entropy)
-
-
-class Bigram(nn.Module):
-    """A causal model whose logits depend on the present token alone: row `token` of a table."""
-
-    def __init__(self, vocabulary: int = 20) -> None:
-        super().__init__()
-        generator = torch.Generator().manual_seed(0)
-        self.table = nn.Parameter(torch.randn(vocabulary, vocabulary, generator=generator))
-
-    def forward(self, input_ids, use_cache=False, attention_mask=None):
-        return SimpleNamespace(logits=self.table[input_ids])
 
 
 def test_each_sampled_token_is_predicted_by_the_token_before_it_also_at_turn_boundaries():

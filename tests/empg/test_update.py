@@ -14,8 +14,7 @@ from empg.config import BatchConfig, LearnerConfig
 from empg.losses import DAPO, GRPO, LossConfig
 from empg.scores import open_model, score
 from empg.update import Scored, accumulate_gradient, minibatches, modulate_parts
-from tests.empg.helpers import make_step, random_trajectory, tiny_model, trajectory
-from tests.empg.test_scores import Bigram
+from tests.empg.helpers import Bigram, make_step, random_trajectory, tiny_model, trajectory
 
 SEQUENCE = LossConfig(kl_coef=0.1, entropy_coef=0.05, aggregation="sequence-mean")
 TOKEN = replace(SEQUENCE, aggregation="token-mean")
