@@ -69,7 +69,7 @@ class Parsed:
     action: str
     """One line, possibly empty; an empty action is sent to the environment, which does not understand it."""
     well_formed: bool
-    """The text was exactly `format_response(thought, action)`, outer white space apart."""
+    """The text was `format_response(thought, action)`; outer white space and letter case do not matter."""
 
 
 _LABEL = re.compile(r"^[ \t>#*_`-]*(thought|action)[ \t*_`]*:[ \t*]*", re.IGNORECASE | re.MULTILINE)
@@ -94,7 +94,7 @@ def parse_response(text: str) -> Parsed:
     """
     parsed = _read(_FENCE.sub("", text))
     complete = parsed.thought != "" and parsed.action != ""
-    exact = text.strip() == format_response(parsed.thought, parsed.action)
+    exact = text.strip().lower() == format_response(parsed.thought, parsed.action).lower()
     return replace(parsed, well_formed=complete and exact)
 
 

@@ -6,7 +6,6 @@ the median over pairs; its range over pairs says how far it may be believed.
 
 from __future__ import annotations
 
-import math
 import os
 import statistics
 import time

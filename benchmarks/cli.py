@@ -177,6 +177,10 @@ def state(run: Run) -> str:
     return status.stage if status else "begun"
 
 
+INTERRUPTED = 130
+"""What a shell reports for a command that Ctrl-C ended."""
+
+
 def main() -> NoReturn:
     """Entry point of the console script: every expected error is one line, and no traceback."""
     try:
@@ -187,9 +191,10 @@ def main() -> NoReturn:
         if not error.format_message():  # a bare command has shown its help
             raise SystemExit(2) from None
         fail(error.format_message())
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer answers Ctrl-C by this code rather than by the exception
         print("interrupted; the same command goes on where this one stopped", file=sys.stderr)
-        raise SystemExit(130) from None
     raise SystemExit(code if isinstance(code, int) else 0)
 
 

@@ -136,19 +136,21 @@ class WebShopDemonstrator:
         wanted = wanted_options(request, page)
         chosen = dict(page.selected)
         offered = {name: set(values) for name, values in page.options}
-        missing = [value for name, value in wanted if value not in offered.get(name, set())]
+        missing = [value for name, value in wanted if value not in offered.get(name, ())]
+        open_options = [(name, value) for name, value in wanted if chosen.get(name) != value]
+        thought = ": ".join(open_options[0]) if open_options else "All chosen"
         if not chosen:
-            checks = ", ".join(f"{value} {'no' if value in missing else 'yes'}" for _, value in wanted)
+            checks = ", ".join(
+                f"{name}: {value} {'yes' if value in offered.get(name, ()) else 'no'}"
+                for name, value in wanted
+            )
             thought = checks or "Nothing to choose"
-        else:
-            thought = "Next"
         if missing:
             if self._careless("back"):
                 return Decision("back", "Good enough", "click[buy now]", careless=True)
             return Decision("back", thought, "click[< prev]")
-        open_options = [(name, value) for name, value in wanted if chosen.get(name) != value]
         if not open_options:
-            return Decision("buy", "All chosen", "click[buy now]")
+            return Decision("buy", thought, "click[buy now]")
         if self._careless("option"):
             return Decision("option", "Good enough", "click[buy now]", careless=True)
         return Decision("option", thought, f"click[{open_options[0][1]}]")

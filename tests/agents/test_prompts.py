@@ -34,9 +34,14 @@ def test_any_text_is_read_without_an_error_and_the_action_is_one_stripped_line(t
 def test_only_the_exact_form_is_well_formed(text: str) -> None:
     parsed = parse_response(text)
     if parsed.well_formed:
-        assert text.strip() == format_response(parsed.thought, parsed.action)
+        assert text.strip().lower() == format_response(parsed.thought, parsed.action).lower()
         assert parsed.thought
         assert parsed.action
+
+
+@pytest.mark.parametrize("text", ["thought: a\naction: go", "THOUGHT: a\nACTION: go"])
+def test_letter_case_of_the_labels_does_not_matter(text: str) -> None:
+    assert parse_response(text) == Parsed("a", "go", True)
 
 
 def test_a_thought_may_span_lines_and_outer_white_space_does_not_matter() -> None:
@@ -55,8 +60,6 @@ def test_a_thought_may_span_lines_and_outer_white_space_does_not_matter() -> Non
         ("only white space", " \n\t", "", ""),
         ("several actions", "Thought: a\nAction: one\nAction: two", "a", "one"),
         ("several thoughts", "Thought: a\nThought: b\nAction: one", "a", "one"),
-        ("lower case", "thought: a\naction: go", "a", "go"),
-        ("upper case", "THOUGHT: a\nACTION: go", "a", "go"),
         ("text after the action", "Thought: a\nAction: go\nand then?", "a", "go"),
         ("action on the next line", "Thought: a\nAction:\n\n  go", "a", "go"),
         ("first action empty, second not", "Thought: a\nAction:\nAction: go", "a", "go"),

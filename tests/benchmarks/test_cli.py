@@ -98,3 +98,19 @@ def test_errors_cannot_steer_the_terminal(capsys):
     assert code == 2
     assert "\x1b" not in errors
     assert errors.count("\n") == 1
+
+
+def test_ctrl_c_says_how_to_go_on_and_ends_with_the_code_of_an_interrupted_command(capsys, monkeypatch):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "load_suite", interrupt)
+    code, _, errors = call(capsys, "plan")
+    assert code == 130
+    assert errors == "interrupted; the same command goes on where this one stopped\n"
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    code, out, errors = call(capsys)
+    assert code == 2
+    assert "run-one" in out + errors
