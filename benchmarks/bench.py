@@ -41,10 +41,10 @@ class Sizes:
     products: int = 1000
     conversations: int = 16
     turns: int = 8
-    new_tokens: int = 24
-    """Tokens written in each turn at most, about one thought and action."""
-    page_characters: int = 600
-    """Length that pages are cut to, so that eight turns fit the small model's context."""
+    new_tokens: int = 28
+    """Tokens written in each turn at most: the demonstrator's thought and action under this tokenizer."""
+    page_characters: int = 2000
+    """Length that pages are cut to; few are longer."""
     shop_episodes: int = 300
     steps: int = 100_000
     """Agent steps in the batch that EMPG modulates."""
@@ -161,6 +161,7 @@ def bench_rollout(world: WebShopWorld, sizes: Sizes) -> Ratio:
     config = SmallModelConfig(max_context=sizes.turns * (sizes.page_characters + sizes.new_tokens) + 2048)
     texts = [page for pages in walks for page in pages]
     tokenizer = train_tokenizer([system, *texts], config.vocab_size)
+    page_tokens = sum(len(tokenizer(page).input_ids) for page in texts) / len(texts)
     model = build_model(config, len(tokenizer), seed=0)
 
     def speed(keep_cache: bool) -> float:
@@ -174,7 +175,10 @@ def bench_rollout(world: WebShopWorld, sizes: Sizes) -> Ratio:
         sizes.new_tokens,
     )
     return Ratio(
-        name=f"rollout, {sizes.conversations} conversations of {sizes.turns} turns",
+        name=(
+            f"rollout, {sizes.conversations} conversations of {sizes.turns} turns, "
+            f"pages of {page_tokens:.0f} tokens, responses of {sizes.new_tokens}"
+        ),
         unit="sampled tokens/s",
         first="cache kept across turns",
         second="read again at each turn",

@@ -98,7 +98,7 @@ class TorchPolicy:
         plain = torch.log_softmax(logits.float(), -1).cpu()
         expected = plain.gather(1, torch.tensor(again.token_ids)[:, None])[:, 0]
         gap = (expected - torch.tensor(again.logprobs)).abs().max().item()
-        most = 1e-4 if self.model.dtype == torch.float32 else 0.25
+        most = 1e-3 if self.model.dtype == torch.float32 else 0.25  # deep models round more
         if not gap <= most:
             raise ValueError(
                 f"{name} reading a cached conversation differs by {gap:.3g} nats from its own forward pass; "

@@ -128,16 +128,21 @@ def build(
         shown, tokenizer, rollout, system=system, max_context=max_context, progress=progress
     )
     model = build_model(config.model, len(tokenizer), config.seed)
-    taught = train(
-        model,
-        examples,
-        config.supervised,
-        seed=config.seed,
-        pad_id=tokenizer.pad_token_id,
-        progress=progress,
-        log=log_file,
-    )
-    round_to_float16(model)
+    taught = []
+    for cycle in range(config.supervised.cycles):
+        taught.append(
+            train(
+                model,
+                examples,
+                config.supervised,
+                seed=config.seed,
+                pad_id=tokenizer.pad_token_id,
+                cycle=cycle,
+                progress=progress,
+                log=log_file,
+            )
+        )
+        round_to_float16(model)
     judged = measure(
         model, tokenizer, world, rollout, config.measure,
         system=system, max_context=max_context, seed=config.seed, progress=progress,
@@ -150,7 +155,7 @@ def build(
         "tokens_per_demonstration": round(sum(len(e.ids) for e in examples) / len(shown), 1),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "vocabulary": len(tokenizer),
-        "supervised": asdict(taught),
+        "supervised": [asdict(cycle) for cycle in taught],
         "measured": judged,
         "made": records.provenance(SHIPPED.parent.parent),
         "source": "built",

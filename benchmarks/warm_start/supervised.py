@@ -32,6 +32,9 @@ class SupervisedConfig:
     """How the policy is taught."""
 
     epochs: int = 4
+    """Passes over the demonstrations in one cycle."""
+    cycles: int = 1
+    """How often the learning rate rises and falls; each cycle begins with a new optimiser."""
     batch_tokens: int = 8192
     """Most tokens of a batch, padding included; a longer row is a batch of its own."""
     learning_rate: float = 3e-3
@@ -46,7 +49,7 @@ class SupervisedConfig:
     """Part of those tokens that is drawn in each epoch, with its weight raised to match; fewer is faster."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_tokens", "learning_rate", "max_grad_norm"):
+        for name in ("epochs", "cycles", "batch_tokens", "learning_rate", "max_grad_norm"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         for name in ("weight_decay", "observation_weight"):
@@ -92,10 +95,11 @@ def train(
     *,
     seed: int,
     pad_id: int,
+    cycle: int = 0,
     progress: Progress = silent,
     log: Path | None = None,
 ) -> SupervisedRecord:
-    """Teach `model` in place; the same seed, examples and thread count give the same weights.
+    """Teach `model` in place for one cycle; the same seed, examples and thread count give the same weights.
 
     `log` receives a line of figures about every hundredth of the way.
     """

@@ -112,8 +112,19 @@ def test_teaching_is_repeatable_lowers_the_loss_and_leaves_the_global_generator_
     assert (tmp_path / "log").read_text().splitlines()[-1].startswith("step 60/60  response loss")
 
 
+def test_a_second_cycle_goes_on_from_the_weights_of_the_first_with_other_batches():
+    rows = [example(12, (6, 12), seed=seed) for seed in range(8)]
+    config = SupervisedConfig(epochs=4, cycles=2, batch_tokens=24, learning_rate=1e-2)
+    shape = SmallModelConfig(hidden=16, layers=1, heads=2, intermediate=24)
+    model = build_model(shape, VOCABULARY, seed=0)
+    losses = [train(model, rows, config, seed=3, pad_id=PAD, cycle=cycle).response_loss for cycle in range(2)]
+    assert losses[1] < losses[0]
+    orders = [[plan_epoch(rows, config, 3, 4 * cycle + epoch) for epoch in range(4)] for cycle in range(2)]
+    assert orders[0] != orders[1]
+
+
 @pytest.mark.parametrize(
-    "settings", [{"epochs": 0}, {"observation_weight": -1.0}, {"observation_share": 0.0}]
+    "settings", [{"epochs": 0}, {"cycles": 0}, {"observation_weight": -1.0}, {"observation_share": 0.0}]
 )
 def test_impossible_settings_are_refused(settings):
     [(name, value)] = settings.items()
