@@ -10,7 +10,7 @@ import numpy as np
 
 from envs.base import Decision, Split, StepInfo, TaskPanel, TextEnv
 
-COLORS = ("dark blue", "red", "pale green", "B0KATOMILU")
+COLORS = ("dark blue", "red", "pale green", "b0katomilu")
 TASKS = 12
 
 
