@@ -50,6 +50,8 @@ class SmallModelConfig:
     hidden: int = 128
     layers: int = 4
     heads: int = 4
+    key_value_heads: int | None = None
+    """Heads of keys and values, None: as many as `heads`; fewer make the cache smaller and decoding faster."""
     intermediate: int = 256
     vocab_size: int = 1024
     max_context: int = 2048
@@ -64,6 +66,9 @@ class SmallModelConfig:
             raise ValueError(
                 f"hidden must be a multiple of 2 x heads, got {self.hidden} for {self.heads} heads"
             )
+        shared = self.key_value_heads
+        if shared is not None and (shared < 1 or self.heads % shared):
+            raise ValueError(f"key_value_heads must divide heads, got {shared} for {self.heads} heads")
 
 
 _ARCHITECTURES: dict[str, tuple[type[Any], type[Any]]] = {
@@ -81,7 +86,7 @@ def build_model(config: SmallModelConfig, vocab_size: int, seed: int) -> Any:
         intermediate_size=config.intermediate,
         num_hidden_layers=config.layers,
         num_attention_heads=config.heads,
-        num_key_value_heads=config.heads,
+        num_key_value_heads=config.key_value_heads or config.heads,
         max_position_embeddings=config.max_context,
         rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
         tie_word_embeddings=config.tied_embeddings,

@@ -177,7 +177,16 @@ def test_a_model_depends_on_its_seed_only_and_leaves_the_global_generator_alone(
     )
 
 
-@pytest.mark.parametrize(("settings", "said"), [({"layers": 0}, "layers"), ({"hidden": 100}, "hidden")])
+@pytest.mark.parametrize(("heads", "built"), [(None, 4), (2, 2)])
+def test_fewer_heads_for_keys_and_values_are_built_when_asked(heads, built):
+    model = build_model(SmallModelConfig(hidden=16, layers=1, key_value_heads=heads), 50, seed=0)
+    assert model.model.layers[0].self_attn.k_proj.weight.shape == (built * 4, 16)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"layers": 0}, "layers"), ({"hidden": 100}, "hidden"), ({"key_value_heads": 3}, "key_value_heads")],
+)
 def test_an_impossible_shape_is_refused(settings, said):
-    with pytest.raises(ValueError, match=f"{said} must be .*got {settings[said]}"):
+    with pytest.raises(ValueError, match=f"{said} must .*got {settings[said]}"):
         SmallModelConfig(**settings)
