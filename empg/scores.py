@@ -101,13 +101,23 @@ def flat_scores(
 
     if chunk < 1:
         raise ValueError(f"chunk must be at least 1 token, got {chunk}")
+    spans = [slice(start, start + chunk) for start in range(0, max(1, hidden.shape[0]), chunk)]
+    if (
+        not torch.is_grad_enabled()
+    ):  # small results that outlive each chunk would hold on to freed memory around them
+        logprob, entropies = hidden.new_empty((2, hidden.shape[0]), dtype=torch.float32)
+        for span in spans:
+            chosen, spread = part(hidden[span], targets[span])
+            logprob[span] = chosen
+            if entropy:
+                entropies[span] = spread
+        return TokenScores(logprob, entropies if entropy else None)
     # A single chunk is within the memory bound anyway, so it is not worth computing twice.
-    recompute = torch.is_grad_enabled() and hidden.shape[0] > chunk
     parts = [
-        checkpoint(part, rows, wanted, use_reentrant=False, preserve_rng_state=False)
-        if recompute
-        else part(rows, wanted)
-        for rows, wanted in zip(torch.split(hidden, chunk), torch.split(targets, chunk), strict=True)
+        checkpoint(part, hidden[span], targets[span], use_reentrant=False, preserve_rng_state=False)
+        if len(spans) > 1
+        else part(hidden[span], targets[span])
+        for span in spans
     ]
     logprob = torch.cat([one for one, _ in parts])
     return TokenScores(logprob, torch.cat([two for _, two in parts]) if entropy else None)
