@@ -102,9 +102,8 @@ def flat_scores(
     if chunk < 1:
         raise ValueError(f"chunk must be at least 1 token, got {chunk}")
     spans = [slice(start, start + chunk) for start in range(0, max(1, hidden.shape[0]), chunk)]
-    if (
-        not torch.is_grad_enabled()
-    ):  # small results that outlive each chunk would hold on to freed memory around them
+    if not torch.is_grad_enabled():
+        # One buffer: small results that outlive their chunk would keep the freed memory around them.
         logprob, entropies = hidden.new_empty((2, hidden.shape[0]), dtype=torch.float32)
         for span in spans:
             chosen, spread = part(hidden[span], targets[span])

@@ -136,16 +136,13 @@ class WebShopDemonstrator:
         wanted = wanted_options(request, page)
         chosen = dict(page.selected)
         offered = {name: set(values) for name, values in page.options}
-        missing = [value for name, value in wanted if value not in offered.get(name, ())]
+        found = [(name, value, value in offered.get(name, ())) for name, value in wanted]
         open_options = [(name, value) for name, value in wanted if chosen.get(name) != value]
         thought = ": ".join(open_options[0]) if open_options else "All chosen"
         if not chosen:
-            checks = ", ".join(
-                f"{name}: {value} {'yes' if value in offered.get(name, ()) else 'no'}"
-                for name, value in wanted
-            )
-            thought = checks or "Nothing to choose"
-        if missing:
+            checks = (f"{name}: {value} {'yes' if there else 'no'}" for name, value, there in found)
+            thought = ", ".join(checks) or "Nothing to choose"
+        if not all(there for *_, there in found):
             if self._careless("back"):
                 return Decision("back", "Good enough", "click[buy now]", careless=True)
             return Decision("back", thought, "click[< prev]")
