@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
+
+from envs.webshop import stream
 
 DEFAULT_PRICE = 100.0
 """What the official shop asks for a product without a price (dollars)."""
@@ -62,9 +64,68 @@ class Product:
     human: tuple[Human, ...] = ()
 
 
+def to_record(product: Product, nouns: Sequence[str] | None) -> bytes:
+    """A product with its stored title nouns as one line of JSON: the form that is hashed and cached."""
+    values = [getattr(product, name) for name in Product.__slots__ if name != "human"]
+    people = [[human.instruction, human.attributes, human.options] for human in product.human]
+    return json.dumps([values, people, nouns], ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def from_record(record: bytes) -> tuple[Product, tuple[str, ...] | None]:
+    """The product and the nouns of a record."""
+    values, people, nouns = json.loads(record.decode("utf-8", "surrogatepass"))
+    fields = dict(zip((name for name in Product.__slots__ if name != "human"), values, strict=True))
+    for name in ("bullets", "pricing", "attributes", "instruction_attributes"):
+        fields[name] = tuple(fields[name])
+    fields["options"] = tuple((name, tuple(offered)) for name, offered in fields["options"])
+    fields["human"] = tuple(Human(text, tuple(asked), tuple(options)) for text, asked, options in people)
+    return Product(**fields), None if nouns is None else tuple(nouns)
+
+
+KindField = Literal["category", "query"]
+
+
+class AnyCatalogue(Protocol):
+    """All products, in the order of the data; shared by every environment and never changed."""
+
+    @property
+    def source(self) -> str:
+        """Where it came from, for the run record."""
+        ...
+
+    @property
+    def products(self) -> Sequence[Product]:
+        """In the order of the data."""
+        ...
+
+    @property
+    def by_asin(self) -> Mapping[str, Product]:
+        """The same by asin."""
+        ...
+
+    @property
+    def title_nouns(self) -> Mapping[str, Sequence[str]] | None:
+        """Lower-cased nouns of each title, in order and with repeats, where they were stored with the data."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def sorted_by_asin(self) -> Sequence[Product]:
+        """The order in which search numbers its documents."""
+        ...
+
+    def of_kind(self, field: KindField, value: str) -> Sequence[Product]:
+        """The products whose category or query is just this, in the order of the data."""
+        ...
+
+    def digest(self) -> str:
+        """SHA-256 over everything that environments read; equal for equal data, wherever it is kept."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """All products, in the order of the data; shared by every environment and never changed."""
+    """A catalogue held in memory."""
 
     source: str
     """Where it came from, for the run record."""
@@ -81,16 +142,19 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self.products)
 
+    def sorted_by_asin(self) -> tuple[Product, ...]:
+        """The order in which search numbers its documents."""
+        return tuple(sorted(self.products, key=lambda product: product.asin))
+
+    def of_kind(self, field: KindField, value: str) -> tuple[Product, ...]:
+        """The products whose category or query is just this, in the order of the data."""
+        return tuple(product for product in self.products if getattr(product, field) == value)
+
     def digest(self) -> str:
         """SHA-256 over everything that environments read; equal for a generated catalogue and its files."""
-        total = hashlib.sha256()
+        total, nouns = hashlib.sha256(), self.title_nouns
         for product in self.products:
-            nouns = self.title_nouns.get(product.asin) if self.title_nouns is not None else None
-            values = [getattr(product, name) for name in Product.__slots__ if name != "human"]
-            people = [[human.instruction, human.attributes, human.options] for human in product.human]
-            total.update(
-                json.dumps([values, people, nouns], ensure_ascii=False).encode("utf-8", "surrogatepass")
-            )
+            total.update(to_record(product, None if nouns is None else nouns.get(product.asin)))
         return total.hexdigest()
 
 
@@ -129,19 +193,43 @@ def read_folder(folder: Path) -> Catalogue:
 
     Raises `DataError` when a kind of file is missing, is there twice, or is malformed.
     """
-    files = find_files(folder)
-    nouns = folder / NOUNS_FILE
-    return build(
-        folder.name or str(folder),
-        read_json(files["products"], list),
-        read_json(files["attributes"], dict),
-        read_json(files["human"], dict),
-        read_json(nouns, dict) if nouns.is_file() else None,
+    tables = read_tables(find_files(folder))
+    return build(folder.name or str(folder), tables.rows, tables.attributes, tables.human, tables.title_nouns)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What a folder of official files holds; the rows are read from the file as they are asked for, once."""
+
+    rows: Iterable[Any]
+    attributes: dict[str, Any]
+    human: dict[str, Any]
+    title_nouns: dict[str, Any] | None
+
+
+def read_tables(paths: Mapping[str, Path], on_bytes: Callable[[int], None] = lambda count: None) -> Tables:
+    """The tables of official files; `on_bytes` hears how many bytes of the product rows were read."""
+    return Tables(
+        product_rows(paths["products"], on_bytes),
+        read_object(paths["attributes"]),
+        read_object(paths["human"]),
+        read_object(paths["nouns"]) if "nouns" in paths else None,
     )
 
 
+def product_rows(path: Path, on_bytes: Callable[[int], None]) -> Iterator[Any]:
+    """The product rows of a file of any size; `DataError` where it is no JSON list."""
+    try:
+        yield from stream.read_array(path, on_bytes)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
 def find_files(folder: Path) -> dict[str, Path]:
-    """The one file of each kind; `DataError` names the folder, what was expected and what was found."""
+    """The one file of each kind, and the stored nouns where there are some.
+
+    `DataError` names the folder, what was expected and what was found.
+    """
     if not folder.is_dir():
         raise DataError(
             f"no WebShop data: {folder} is not a folder; expected one with {', '.join(KINDS.values())}"
@@ -153,18 +241,19 @@ def find_files(folder: Path) -> dict[str, Path]:
             names = ", ".join(path.name for path in found) or "none"
             raise DataError(f"{folder}: expected exactly one {pattern}, found {names}")
         files[kind] = found[0]
+    if (folder / NOUNS_FILE).is_file():
+        files["nouns"] = folder / NOUNS_FILE
     return files
 
 
-def read_json(path: Path, form: type) -> Any:
-    """A JSON file whose outermost value is a list or an object; `DataError` otherwise."""
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON file whose outermost value is an object; `DataError` otherwise."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise DataError(f"{path}: cannot be read as JSON: {error}") from error
-    if not isinstance(value, form):
-        kind = "a list" if form is list else "an object"
-        raise DataError(f"{path}: expected {kind} at the top, found {type(value).__name__}")
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected an object at the top, found {type(value).__name__}")
     return value
 
 
@@ -175,28 +264,44 @@ def build(
     human: Mapping[str, Sequence[Mapping[str, Any]]],
     title_nouns: Mapping[str, Sequence[str]] | None = None,
 ) -> Catalogue:
+    """The catalogue of raw tables, held in memory."""
+    products = tuple(read_products(source, rows, attributes, human))
+    nouns = None
+    if title_nouns is not None:
+        nouns = {product.asin: stored_nouns(source, title_nouns, product.asin) for product in products}
+    return Catalogue(source, products, nouns)
+
+
+def read_products(
+    source: str,
+    rows: Iterable[Mapping[str, Any]],
+    attributes: Mapping[str, Mapping[str, Any]],
+    human: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> Iterator[Product]:
     """Checked products in row order; repeated, over-long and `nan` asins are left out, as officially."""
-    products: dict[str, Product] = {}
+    seen = set()
     for number, row in enumerate(rows):
         try:
             asin = row["asin"]
-            if asin == "nan" or len(asin) > 10 or asin in products:
+            if asin == "nan" or len(asin) > 10 or asin in seen:
                 continue
-            products[asin] = read_product(row, attributes.get(asin), human.get(asin, ()))
+            product = read_product(row, attributes.get(asin), human.get(asin, ()))
         except DataError as error:
             raise DataError(f"{source}: product row {number}: {error}") from error
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             fault = f"{type(error).__name__}: {error}"
             raise DataError(f"{source}: product row {number} is not in the official form: {fault}") from error
-    nouns = None
-    if title_nouns is not None:
-        missing = next((asin for asin in products if asin not in title_nouns), None)
-        if missing is not None:
-            raise DataError(
-                f"{source}: the stored title nouns lack product {missing}; expected one list per product"
-            )
-        nouns = {asin: tuple(title_nouns[asin]) for asin in products}
-    return Catalogue(source, tuple(products.values()), nouns)
+        seen.add(asin)
+        yield product
+
+
+def stored_nouns(source: str, nouns: Mapping[str, Sequence[str]], asin: str) -> tuple[str, ...]:
+    """The nouns of one title; `DataError` where a product has none."""
+    if asin not in nouns:
+        raise DataError(
+            f"{source}: the stored title nouns lack product {asin}; expected one list per product"
+        )
+    return tuple(nouns[asin])
 
 
 def read_product(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from envs.webshop.catalogue import Catalogue, Product
+from envs.webshop.catalogue import AnyCatalogue, Product
 from envs.webshop.goals import Goal
 from envs.webshop.nouns import TitleNouns
 from envs.webshop.pages import ATTRIBUTES, SUBPAGES, Listing, Page, PageKind, clickables
@@ -29,7 +29,7 @@ _ACTION = re.compile(r"(.+)\[(.+)\]")
 class Shop:
     """What all environments of a world share."""
 
-    catalogue: Catalogue
+    catalogue: AnyCatalogue
     index: SearchIndex
     prices: Mapping[str, float]
     """What each product costs when bought (dollars); a range is shown, one price in it is charged."""
@@ -39,14 +39,14 @@ class Shop:
     prefix_queries: bool = True
     """Whether `search[<c> category]` and `search[<q> query]` list a whole kind, as in the official shop."""
 
-    def find(self, keywords: str) -> tuple[Product, ...]:
+    def find(self, keywords: str) -> Sequence[Product]:
         """Products for a query, best first. A leading space makes any query an ordinary one."""
         first, _, rest = keywords.partition(" ")
         if self.prefix_queries and first == "<c>" and rest.split(" ")[0]:
             category = rest.split(" ")[0].strip()
-            return tuple(product for product in self.catalogue.products if product.category == category)
+            return self.catalogue.of_kind("category", category)
         if self.prefix_queries and first == "<q>":
-            return tuple(product for product in self.catalogue.products if product.query == rest.strip())
+            return self.catalogue.of_kind("query", rest.strip())
         return self.index.search(keywords)
 
 

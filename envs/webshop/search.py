@@ -8,15 +8,16 @@ ascending asin, which makes a stable sort break ties rightly.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from envs.webshop.analysis import analyse
-from envs.webshop.catalogue import Catalogue, Product
+from envs.webshop.catalogue import AnyCatalogue, DataError, Product
 
 K1, B = 0.9, 0.4
 RESULTS = 50
@@ -24,21 +25,36 @@ RESULTS = 50
 KEPT_QUERIES = 4096
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Which documents hold which terms, with all of their scores that does not depend on the query."""
+
+    documents: int
+    terms: Mapping[str, int]
+    """Number of each term."""
+    starts: NDArray[np.int64]
+    """`[terms + 1]` where each term's postings start."""
+    idf: NDArray[np.float32]
+    """`[terms]` weight by rarity."""
+    docs: NDArray[np.int32]
+    """`[postings]` document numbers."""
+    damping: NDArray[np.float32]
+    """`[postings]` 1 + how often the term stands in the document, against the document's length."""
+
+
 class SearchIndex:
     """An immutable inverted index; the answers to recent queries are kept."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        products = sorted(catalogue.products, key=lambda product: product.asin)
-        self.products: tuple[Product, ...] = tuple(products)
-        self._postings = found_in = invert(products)
-        average = np.float32(found_in.lengths.sum() / len(products))
-        slow = np.float32(K1) * (
-            np.float32(1 - B) + np.float32(B) * rounded_lengths(found_in.lengths) / average
-        )
-        self._damping = np.float32(1) + found_in.counts * (np.float32(1) / slow)[found_in.docs]  # [postings]
-        found = np.diff(found_in.starts)
-        self._idf = np.log(1 + (len(products) - found + 0.5) / (found + 0.5)).astype(np.float32)  # [terms]
-        self._answers: OrderedDict[str, tuple[Product, ...]] = OrderedDict()
+    def __init__(self, catalogue: AnyCatalogue, table: Table | None = None) -> None:
+        """`table` is that of `catalogue` where it was made before; `DataError` where it cannot be."""
+        self.products = catalogue.sorted_by_asin()
+        self._table = table or tabulate(self.products)
+        if self._table.documents != len(catalogue):
+            raise DataError(
+                f"{catalogue.source}: the search index has {self._table.documents} documents, "
+                f"expected one for each of {len(catalogue)} products"
+            )
+        self._answers: OrderedDict[str, tuple[int, ...]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.products)
@@ -47,22 +63,22 @@ class SearchIndex:
         """The best products, best first, at most 50; only products that share a term with the query."""
         answer = self._answers.get(query)
         if answer is None:
-            answer = tuple(self.products[doc] for doc, _ in self.ranked(query))
+            answer = tuple(doc for doc, _ in self.ranked(query))
             self._answers[query] = answer
             if len(self._answers) > KEPT_QUERIES:
                 self._answers.popitem(last=False)
-        return answer
+        return tuple(self.products[doc] for doc in answer)
 
     def ranked(self, query: str) -> list[tuple[int, float]]:
         """Document numbers with their scores, best first."""
-        postings = self._postings
-        score = np.zeros(len(self.products))  # [documents] float64
+        table = self._table
+        score = np.zeros(table.documents)  # [documents] float64
         for term, times in Counter(analyse(query)).items():
-            number = postings.terms.get(term)
+            number = table.terms.get(term)
             if number is not None:
-                span = slice(postings.starts[number], postings.starts[number + 1])
-                weight = np.float32(times) * self._idf[number]
-                score[postings.docs[span]] += weight - weight / self._damping[span]
+                span = slice(table.starts[number], table.starts[number + 1])
+                weight = np.float32(times) * table.idf[number]
+                score[table.docs[span]] += weight - weight / table.damping[span]
         final = score.astype(np.float32)
         return [(int(doc), float(final[doc])) for doc in best(final, RESULTS)]
 
@@ -83,26 +99,10 @@ def document(product: Product) -> str:
     return f"{product.title} {product.description} {first} {options}".lower()
 
 
-@dataclass(frozen=True, eq=False)
-class Postings:
-    """Which documents hold which terms."""
-
-    terms: dict[str, int]
-    """Number of each term."""
-    starts: NDArray[np.int64]
-    """`[terms + 1]` where each term's postings start."""
-    docs: NDArray[np.int32]
-    """`[postings]` document numbers."""
-    counts: NDArray[np.float32]
-    """`[postings]` how often the term stands in the document."""
-    lengths: NDArray[np.int64]
-    """`[documents]` tokens in each."""
-
-
-def invert(products: Sequence[Product]) -> Postings:
-    """The postings of all products' documents."""
+def tabulate(products: Sequence[Product], on_document: Callable[[], None] = lambda: None) -> Table:
+    """The table of the products' documents, which are numbered as they come."""
     terms: dict[str, int] = {}
-    numbers, docs, counts = [], [], []
+    numbers, docs, counts = array("i"), array("i"), array("i")  # [postings] document by document
     lengths = np.zeros(len(products), dtype=np.int64)
     for doc, product in enumerate(products):
         tokens = analyse(document(product))
@@ -111,16 +111,16 @@ def invert(products: Sequence[Product]) -> Postings:
             numbers.append(terms.setdefault(term, len(terms)))
             docs.append(doc)
             counts.append(count)
-    order = np.argsort(np.array(numbers, dtype=np.int64), kind="stable")
-    starts = np.zeros(len(terms) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(np.array(numbers, dtype=np.int64), minlength=len(terms)), out=starts[1:])
-    return Postings(
-        terms,
-        starts,
-        np.array(docs, dtype=np.int32)[order],
-        np.array(counts, dtype=np.float32)[order],
-        lengths,
-    )
+        on_document()
+    order = np.argsort(np.asarray(numbers), kind="stable")
+    found = np.bincount(np.asarray(numbers), minlength=len(terms))  # [terms] documents that hold each
+    idf = np.log(1 + (len(products) - found + 0.5) / (found + 0.5)).astype(np.float32)
+    average = np.float32(lengths.sum() / len(products))
+    slow = np.float32(K1) * (np.float32(1 - B) + np.float32(B) * rounded_lengths(lengths) / average)
+    of_term = np.asarray(docs)[order]
+    damping = np.float32(1) + np.asarray(counts)[order].astype(np.float32) * (np.float32(1) / slow)[of_term]
+    starts = np.concatenate([[0], np.cumsum(found)]).astype(np.int64)
+    return Table(len(products), terms, starts, idf, of_term, damping)
 
 
 def rounded_lengths(lengths: NDArray[np.int64]) -> NDArray[np.float32]:

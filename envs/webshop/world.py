@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -10,27 +11,36 @@ from typing import Any
 import numpy as np
 
 from envs.base import Demonstrator, Split, TaskPanel
-from envs.webshop.catalogue import Catalogue, from_raw, read_folder
+from envs.webshop.catalogue import AnyCatalogue, find_files, from_raw, read_folder
 from envs.webshop.env import MAX_STEPS, WebShopEnv
 from envs.webshop.flow import Shop
-from envs.webshop.goals import Goal, GoalSource, make_goals, share_with_options, splits
+from envs.webshop.goals import Goal, GoalSet, GoalSource, make_goal_set, splits, task_id
 from envs.webshop.nouns import NounSource, TitleNouns
 from envs.webshop.pages import ObservationMode
 from envs.webshop.search import SearchIndex
 
 NAME = "webshop"
+MAPPED_FROM = 32_000_000
+"""Bytes of product rows from which a catalogue is mapped rather than held: about 12,000 official products."""
+
+log = logging.getLogger(__name__)
 
 
 class WebShopWorld:
-    """A catalogue with one source of goals; built once, never changed, shared by its environments."""
+    """A catalogue with one source of goals; built once, never changed, shared by its environments.
+
+    Index and goals are made here unless they are given.
+    """
 
     name = NAME
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: AnyCatalogue,
         goal_source: GoalSource,
         *,
+        index: SearchIndex | None = None,
+        goals: GoalSet | None = None,
         nouns: NounSource = "auto",
         max_steps: int = MAX_STEPS,
         observation_mode: ObservationMode = "text",
@@ -39,12 +49,13 @@ class WebShopWorld:
     ) -> None:
         self.catalogue = catalogue
         self.goal_source: GoalSource = goal_source
-        prices, self.goals = make_goals(catalogue, goal_source)
+        self._goals = goals or make_goal_set(catalogue, goal_source)
+        self.goals = self._goals.goals
         self.splits: Mapping[Split, range] = splits(len(self.goals))
         self.shop = Shop(
             catalogue=catalogue,
-            index=SearchIndex(catalogue),
-            prices=prices,
+            index=index or SearchIndex(catalogue),
+            prices=self._goals.prices,
             nouns=TitleNouns(catalogue, nouns),
             show_attributes=show_attributes,
             prefix_queries=prefix_queries,
@@ -77,12 +88,12 @@ class WebShopWorld:
                 f"a panel of {size} {NAME} {split} tasks was asked for, but there are {len(numbers)}"
                 f" ({len(self.goals)} {self.goal_source} goals in all splits)"
             )
-        chosen = [self.goals[number] for number in (numbers if size is None else numbers[:size])]
+        chosen = numbers if size is None else numbers[:size]
         return TaskPanel(
             NAME,
             split,
-            tuple(goal.task_id for goal in chosen),
-            tuple(goal.instruction for goal in chosen),
+            tuple(task_id(self.goal_source, number) for number in chosen),
+            tuple(self._goals.instructions[number] for number in chosen),
         )
 
     def demonstrator(
@@ -109,7 +120,7 @@ class WebShopWorld:
             "splits": {
                 split: {
                     "tasks": len(numbers),
-                    "share_with_options": round(share_with_options([self.goals[n] for n in numbers]), 4),
+                    "share_with_options": round(self._goals.share_with_options(numbers), 4),
                 }
                 for split, numbers in self.splits.items()
             },
@@ -135,6 +146,9 @@ def load_world(
     observation_mode: ObservationMode = "text",
     show_attributes: bool = False,
     prefix_queries: bool = True,
+    cache: Path | str | None = None,
+    mapped_from: int = MAPPED_FROM,
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> WebShopWorld:
     """The world of a folder of official files, or of a generated catalogue of `products` products.
 
@@ -142,20 +156,30 @@ def load_world(
     `nouns="auto"` a folder's titles are tagged by spaCy where it is installed, else its stored nouns are
     used, else title words; a generated catalogue knows its own nouns. Raises `DataError` (one line) for
     missing or malformed data.
+
+    A folder whose product file has at least `mapped_from` bytes is put into the folder `cache` once, and
+    mapped from there by every process; smaller ones, and all where `cache` is None, are held in memory. The
+    world is the same either way. `progress` hears (stage, done, total) while the cache is made.
     """
-    if data is not None:
-        catalogue = read_folder(Path(data))
-    else:
+    settings: dict[str, Any] = {
+        "max_steps": max_steps,
+        "observation_mode": observation_mode,
+        "show_attributes": show_attributes,
+        "prefix_queries": prefix_queries,
+    }
+    if data is None:
         from envs.webshop.generate import generate
 
         catalogue = from_raw(generate(products, seed), f"generated (products {products}, seed {seed})")
-        nouns = "stored" if nouns == "auto" else nouns
+        return WebShopWorld(catalogue, goal_source, nouns="stored" if nouns == "auto" else nouns, **settings)
+    size = find_files(Path(data))["products"].stat().st_size
+    if cache is None or size < mapped_from:
+        log.info("%s: %.1f MB of products, held in memory", data, size / 1e6)
+        return WebShopWorld(read_folder(Path(data)), goal_source, nouns=nouns, **settings)
+    from envs.webshop.cache import open_folder
+
+    log.info("%s: %.1f MB of products, mapped from %s", data, size / 1e6, cache)
+    shop = open_folder(Path(data), goal_source, Path(cache), progress)
     return WebShopWorld(
-        catalogue,
-        goal_source,
-        nouns=nouns,
-        max_steps=max_steps,
-        observation_mode=observation_mode,
-        show_attributes=show_attributes,
-        prefix_queries=prefix_queries,
+        shop.catalogue, goal_source, index=shop.index, goals=shop.goals, nouns=nouns, **settings
     )

@@ -12,7 +12,7 @@ import pytest
 from envs.base import EnvError
 from envs.webshop import load_world
 from envs.webshop import nouns as nouns_module
-from envs.webshop.catalogue import DataError, build
+from envs.webshop.catalogue import Catalogue, DataError, build
 from envs.webshop.nouns import TitleNouns, title_words
 from tests.envs import shops
 
@@ -88,7 +88,7 @@ def test_title_words_are_words_of_three_letters_or_more_that_are_no_function_wor
     )
 
 
-def without_nouns() -> nouns_module.Catalogue:
+def without_nouns() -> Catalogue:
     return build("toy", [shops.row("B1", "Acme Cotton Shirt")], {}, {})
 
 
