@@ -17,7 +17,7 @@ BIN  := $(VENV)/bin
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop test warm-start bench report clean
+.PHONY: help setup webshop test data-webshop warm-start bench report clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ test: setup  ## format, lint, types and all tests; nothing is downloaded
 
 warm-start: setup  ## teach the shipped warm-start policy of a suite again
 	$(BIN)/python -m benchmarks warm-start $(SUITE) --scale $(SCALE)
+
+data-webshop: setup  ## check the official files in DATA and prepare them for all runs
+	$(BIN)/python -m benchmarks data webshop $(CHOICES)
 
 bench: setup  ## measure speed and memory ratios on this machine
 	$(BIN)/python -m benchmarks bench

@@ -133,6 +133,23 @@ def report(
     make_report(suite_folder(load_suite(suite, scale, official=data is not None), data, results), console)
 
 
+@app.command("data")
+def check_data(
+    suite: SuiteName = "webshop",
+    scale: Scale = "default",
+    data: Data = None,
+    results: Results = Path("results"),
+) -> None:
+    """Say which official files a suite reads; with --data, check them and prepare what runs will share."""
+    from benchmarks.data import describe_needed, prepare_data
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    loaded = load_suite(suite, scale, official=data is not None)
+    describe_needed(loaded.base.benchmark, console)
+    if data is not None:
+        prepare_data(loaded.base, data, cache_folder(results), console)
+
+
 @app.command("warm-start")
 def warm_start(
     suite: SuiteName = "webshop",
@@ -146,8 +163,17 @@ def warm_start(
 
 
 @app.command()
-def bench() -> None:
+def bench(
+    webshop_products: Annotated[
+        int | None, typer.Option(min=50, help="Measure mapped against held catalogues of this size instead.")
+    ] = None,
+) -> None:
     """Measure speed and memory ratios on this machine."""
+    if webshop_products is not None:
+        from benchmarks.bench_catalogue import run_bench
+
+        run_bench(console, webshop_products)
+        return
     from benchmarks.bench import main as measure
 
     measure()
@@ -161,7 +187,7 @@ def suites() -> None:
 
 
 def cache_folder(results: Path) -> Path:
-    """Where warm-start policies that do not ship with the package are kept."""
+    """Where policies that do not ship with the package are kept, and data that is too large to hold in memory."""
     return results / "cache"
 
 

@@ -15,6 +15,7 @@ from agents.prompts import PROMPT_VERSION, prompt_digest
 from benchmarks import records
 from benchmarks.config import ConfigError, RunConfig
 from benchmarks.plan import Run
+from benchmarks.progress import Status
 from benchmarks.tasks import check_disjoint
 from benchmarks.warm_start import store
 from benchmarks.warm_start.demonstrations import Progress, silent
@@ -65,22 +66,39 @@ class LoadedPolicy:
         self.tokenizer.save_pretrained(folder)
 
 
-def open_tasks(config: RunConfig, data: Path | None) -> Tasks:
-    """Open the data and its panels.
-
-    Raises `ConfigError`: files are missing or malformed, a panel exceeds its split, the splits overlap.
-    """
+def open_world(
+    config: RunConfig, data: Path | None, cache: Path | None = None, progress: Progress = silent
+) -> World:
+    """Open the data; large official files are put into `cache` first. `ConfigError`: missing or malformed files."""
     benchmark = BENCHMARKS[config.benchmark]
     if data is not None and not data.is_dir():
         raise ConfigError(
             f"data: no folder {data}, expected the folder of {config.benchmark}'s official files"
         )
     try:
-        world = benchmark.load(data, benchmark.settings(**config.world))
+        return benchmark.load(
+            data,
+            benchmark.settings(**config.world),
+            cache,
+            lambda stage, done, total: progress(Status(stage, done, total)),
+        )
+    except (EnvError, ValueError, OSError) as error:
+        raise ConfigError(one_line(error)) from error
+
+
+def open_tasks(
+    config: RunConfig, data: Path | None, cache: Path | None = None, progress: Progress = silent
+) -> Tasks:
+    """Open the data and its panels.
+
+    Raises `ConfigError`: files are missing or malformed, a panel exceeds its split, the splits overlap.
+    """
+    world = open_world(config, data, cache, progress)
+    try:
         tasks = Tasks(
             world, world.panel("train", config.panels.train), world.panel("test", config.panels.test)
         )
-    except (EnvError, ValueError, OSError) as error:
+    except (EnvError, ValueError) as error:
         raise ConfigError(one_line(error)) from error
     check_disjoint(tasks.train, tasks.test)
     return tasks

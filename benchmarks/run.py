@@ -48,7 +48,7 @@ UPDATE_WEIGHT = 2
 
 
 def execute(run: Run, cache: Path) -> None:
-    """Make one run complete. `cache` holds warm-start policies that were built before.
+    """Make one run complete. `cache` holds warm-start policies and large data that were prepared before.
 
     Raises `ConfigError` before any work: bad data, an impossible panel, a policy without chat template, a
     folder that cannot be written, that another process works in, or that holds a run with other settings.
@@ -60,7 +60,7 @@ def execute(run: Run, cache: Path) -> None:
         if (run.folder / SUMMARY).exists():
             log.info("%s is complete", run.name)
             return
-        tasks = open_tasks(run.config, run.data)
+        tasks = open_tasks(run.config, run.data, cache)
         policy = None if run.config.kind == "expert" else open_policy(run.config, tasks.world, cache)
         record = _open_record(run, tasks, policy)
         torch.set_num_threads(record["device"]["threads"])  # sums depend on it, so a resume must keep it

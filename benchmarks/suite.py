@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
-from benchmarks.config import ConfigError, Suite
+from benchmarks.config import ConfigError, RunConfig, Suite
 from benchmarks.evaluate import evaluate_demonstrator, evaluate_policy, totals
 from benchmarks.launch import Failure, Job, cores, launch, share_cores
 from benchmarks.plan import BASELINES, Run, plan, suite_folder
@@ -64,7 +64,7 @@ def complete_suite(
 def check_all(suite: Suite, runs: Sequence[Run], cache: Path, console: Console) -> list[Run]:
     """Check what every run will need, obtain the warm start, and say which runs are to be made."""
     check_writable(runs[0].folder.parent)
-    tasks = open_tasks(suite.base, runs[0].data)
+    tasks = obtain_tasks(suite.base, runs[0].data, cache, console)
     console.print(
         f"{suite.benchmark}: {len(tasks.train)} train and {len(tasks.test)} test tasks, "
         f"test panel {tasks.test.digest[:12]}",
@@ -108,6 +108,12 @@ def make_report(folder: Path, console: Console) -> None:
     console.print(f"report: {report.folder}", markup=False, highlight=False, soft_wrap=True)
 
 
+def obtain_tasks(config: RunConfig, data: Path | None, cache: Path, console: Console) -> Tasks:
+    """The data that all runs share; where it must be put into the cache first, progress is shown."""
+    with display(console) as shown:
+        return open_tasks(config, data, cache, lambda status: shown.update("data", status))
+
+
 def obtain_policy(suite: Suite, tasks: Tasks, cache: Path, console: Console) -> LoadedPolicy:
     """The policy that all runs start from; where it must be built first, its progress is shown."""
     with display(console) as shown:
@@ -123,7 +129,7 @@ def evaluate_once(
         base = base.model_copy(update={"policy": base.policy.model_copy(update={"path": policy})})
     if size is not None:
         base = base.model_copy(update={"panels": base.panels.model_copy(update={"test": size})})
-    tasks = open_tasks(base, data)
+    tasks = obtain_tasks(base, data, cache, console)
     if policy == "expert":
         rows = evaluate_demonstrator(tasks.world, tasks.test, base.evaluation, seed=base.seed)
     else:

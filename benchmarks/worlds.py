@@ -36,19 +36,55 @@ class WebShopSettings:
             raise ValueError(f"products must be positive, got {self.products}")
 
 
+Progress = Callable[[str, int, int], None]
+"""(what is being done, how much of it is done, how much there is)"""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress that nobody looks at."""
+
+
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark: the settings of its data and the function that opens it."""
+    """A benchmark: the settings of its data, the function that opens it, and where official data comes from."""
 
     settings: type[Any]
-    load: Callable[[Path | None, Any], World]
-    """(folder of official files or None for generated data, settings) -> world."""
+    load: Callable[[Path | None, Any, Path | None, Progress], World]
+    """(folder of official files or None for generated data, settings, cache, progress) -> world. Large official
+    data is put into the cache once and shared from there; None holds all in memory."""
+    files: Callable[[Path], Mapping[str, Path]]
+    """The official files in a folder by kind; `ValueError` where one is missing."""
+    needed: Mapping[str, str]
+    """What each official file is, by its name."""
+    origin: str
+    """Where the official files come from, in one line."""
 
 
-def _webshop(data: Path | None, settings: WebShopSettings) -> World:
+def _webshop(data: Path | None, settings: WebShopSettings, cache: Path | None, progress: Progress) -> World:
     from envs.webshop import load_world
 
-    return load_world(data, **asdict(settings))
+    return load_world(data, cache=cache, progress=progress, **asdict(settings))
 
 
-BENCHMARKS: Mapping[str, Benchmark] = {"webshop": Benchmark(WebShopSettings, _webshop)}
+def _webshop_files(data: Path) -> Mapping[str, Path]:
+    from envs.webshop.catalogue import find_files
+
+    return find_files(data)
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "webshop": Benchmark(
+        WebShopSettings,
+        _webshop,
+        _webshop_files,
+        needed={
+            "items_shuffle.json or items_shuffle_1000.json": "products",
+            "items_ins_v2.json or items_ins_v2_1000.json": "attributes and synthetic instructions",
+            "items_human_ins.json": "instructions that people wrote",
+        },
+        origin=(
+            "setup.sh of the WebShop repository (princeton-nlp/WebShop) downloads them into its folder data: "
+            "`-d all` the full set of about 1.18 million products, `-d small` 1,000 products"
+        ),
+    )
+}

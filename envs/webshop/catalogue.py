@@ -74,12 +74,25 @@ def to_record(product: Product, nouns: Sequence[str] | None) -> bytes:
 def from_record(record: bytes) -> tuple[Product, tuple[str, ...] | None]:
     """The product and the nouns of a record."""
     values, people, nouns = json.loads(record.decode("utf-8", "surrogatepass"))
-    fields = dict(zip((name for name in Product.__slots__ if name != "human"), values, strict=True))
-    for name in ("bullets", "pricing", "attributes", "instruction_attributes"):
-        fields[name] = tuple(fields[name])
-    fields["options"] = tuple((name, tuple(offered)) for name, offered in fields["options"])
-    fields["human"] = tuple(Human(text, tuple(asked), tuple(options)) for text, asked, options in people)
-    return Product(**fields), None if nouns is None else tuple(nouns)
+    asin, title, description, bullets, category, query, product_category = values[:7]
+    pricing, tag, options, attributes, instruction, asked = values[7:]
+    product = Product(
+        asin,
+        title,
+        description,
+        tuple(bullets),
+        category,
+        query,
+        product_category,
+        tuple(pricing),
+        tag,
+        tuple([(name, tuple(offered)) for name, offered in options]),
+        tuple(attributes),
+        instruction,
+        tuple(asked),
+        tuple([Human(text, tuple(wanted), tuple(chosen)) for text, wanted, chosen in people]),
+    )
+    return product, None if nouns is None else tuple(nouns)
 
 
 KindField = Literal["category", "query"]

@@ -47,6 +47,7 @@ def obtain(folder: Path, origin: Facts, write: Callable[[Path], Facts]) -> dict[
             log.warning("%s: %s; making it again", folder, problem(folder, origin))
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".draft", dir=folder.parent))
         draft.chmod(0o755)
+        log.info("making %s", folder)
         try:
             facts = dict(write(draft))
             seal(draft, origin, facts)

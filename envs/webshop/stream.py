@@ -19,6 +19,7 @@ LONGEST = 1 << 26
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\n\r"
+_ENDS = tuple(_SPACE + ",]")
 
 
 def read_array(path: Path, on_bytes: Callable[[int], None] = lambda count: None) -> Iterator[Any]:
@@ -86,15 +87,16 @@ class _Window:
         return sign
 
     def value(self) -> Any:
-        """The next value. It counts once something follows it: at the window's edge a number may go on."""
+        """The next value. It counts once a sign ends it: at the window's edge a number may go on."""
         self.peek()
         while True:
+            long = len(self._text) - self._place > LONGEST
             try:
                 value, end = _DECODER.raw_decode(self._text, self._place)
-                if end < len(self._text) or not self._extend():
+                if self._text[end : end + 1] in _ENDS or long or not self._extend():
                     break
             except json.JSONDecodeError:
-                if len(self._text) - self._place > LONGEST or not self._extend():
+                if long or not self._extend():
                     raise
         self._place = end
         return value

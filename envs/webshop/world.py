@@ -22,6 +22,8 @@ from envs.webshop.search import SearchIndex
 NAME = "webshop"
 MAPPED_FROM = 32_000_000
 """Bytes of product rows from which a catalogue is mapped rather than held: about 12,000 official products."""
+MOST_LISTED = 200_000
+"""Tasks that a panel of no given size may have."""
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +89,11 @@ class WebShopWorld:
             raise ValueError(
                 f"a panel of {size} {NAME} {split} tasks was asked for, but there are {len(numbers)}"
                 f" ({len(self.goals)} {self.goal_source} goals in all splits)"
+            )
+        if size is None and len(numbers) > MOST_LISTED:
+            raise ValueError(
+                f"all {len(numbers)} {NAME} {split} tasks were asked for; expected a size of the panel "
+                f"where there are more than {MOST_LISTED}, since every process lists its panels"
             )
         chosen = numbers if size is None else numbers[:size]
         return TaskPanel(

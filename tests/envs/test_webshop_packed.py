@@ -78,6 +78,11 @@ def test_a_refusal_says_what_is_wrong_and_where(text: str, message: str) -> None
         list(elements(iter([text])))
 
 
+def test_a_number_that_a_piece_cuts_is_read_whole() -> None:
+    text = "[-0.0, 1e5, 12.5e-3, -7]"
+    assert list(elements(iter(text))) == [-0.0, 1e5, 12.5e-3, -7]
+
+
 def test_elements_come_before_the_rest_is_read() -> None:
     def endless() -> Iterator[str]:
         yield "["
