@@ -310,7 +310,7 @@ def read_goals(folder: Path, catalogue: MappedCatalogue, source: GoalSource) -> 
 def content_hashes(paths: Mapping[str, Path], memo: Path, progress: Progress) -> dict[str, str]:
     """SHA-256 of each file; one whose size and times are those of an earlier call is not read again."""
     known = _read_memo(memo)
-    found = {}
+    before, found = dict(known), {}
     for kind, path in paths.items():
         state = path.stat()
         stamp = [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
@@ -320,6 +320,8 @@ def content_hashes(paths: Mapping[str, Path], memo: Path, progress: Progress) ->
             entry = {"stamp": stamp, "sha256": sha256(path, tick)}
         known[str(path.resolve())] = entry
         found[kind] = str(entry["sha256"])
+    if known == before:
+        return found
     memo.parent.mkdir(parents=True, exist_ok=True)
     draft = memo.with_name(f".{memo.name}.{os.getpid()}")
     draft.write_text(json.dumps(known, indent=2), encoding="utf-8")
