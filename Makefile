@@ -6,6 +6,7 @@ SUITE    ?= webshop
 SCALE    ?= default
 SEEDS    ?= 1
 DATA     ?=
+GOLDEN   ?=
 JOBS     ?=
 RESULTS  ?= results
 
@@ -17,7 +18,7 @@ BIN  := $(VENV)/bin
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop test data-webshop warm-start bench report clean
+.PHONY: help setup webshop test data-webshop parity-webshop warm-start bench report clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +44,9 @@ test: setup  ## format, lint, types and all tests; nothing is downloaded
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+parity-webshop: setup  ## replay transcripts of the official environment: GOLDEN=folder, their data above it or in DATA
+	$(BIN)/python -m benchmarks parity webshop '$(GOLDEN)' $(if $(DATA),--data '$(DATA)')
 
 warm-start: setup  ## teach the shipped warm-start policy of a suite again
 	$(BIN)/python -m benchmarks warm-start $(SUITE) --scale $(SCALE)

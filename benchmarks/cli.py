@@ -150,6 +150,26 @@ def check_data(
         prepare_data(loaded.base, data, cache_folder(results), console)
 
 
+@app.command("parity")
+def check_parity(
+    benchmark: Annotated[str, typer.Argument(help="Only `webshop` has an official engine to compare with.")],
+    golden: Annotated[Path, typer.Argument(help="Folder of recorded transcripts.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Official files they were recorded on; by default the folder above.")
+    ] = None,
+) -> None:
+    """Replay recorded transcripts of the official environment; exit code 1 where anything differs."""
+    from benchmarks.parity import replay_webshop
+
+    if benchmark != "webshop":
+        raise ConfigError(f"parity: no transcripts are known of {benchmark!r}, expected 'webshop'")
+    if not golden.is_dir():
+        raise ConfigError(f"golden: no folder {golden}, expected one of recorded transcripts")
+    outcomes = replay_webshop(golden, data or golden.resolve().parent, console)
+    if any(outcome.first for outcome in outcomes):
+        raise typer.Exit(1)
+
+
 @app.command("warm-start")
 def warm_start(
     suite: SuiteName = "webshop",
