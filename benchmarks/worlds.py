@@ -30,6 +30,12 @@ class WebShopSettings:
     """Offer the attributes sub-page, which shows what the reward looks for."""
     prefix_queries: bool = True
     """Let `search[<c> category]` and `search[<q> query]` list a whole kind, as in the official shop."""
+    reward: Literal["official", "strict"] = "official"
+    """How purchases are judged; under `strict`, options must be equal instead of similar."""
+    search: Literal["bm25", "lucene"] = "bm25"
+    """The built-in engine, or the Lucene index in the folder `indexes` of the official files."""
+    nouns: Literal["auto", "spacy", "stored", "words"] = "auto"
+    """Where title nouns come from, which the reward compares; officially spaCy tags them."""
 
     def __post_init__(self) -> None:
         if self.products < 1:

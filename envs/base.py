@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 import gymnasium
 
@@ -38,6 +38,8 @@ class StepInfo(TypedDict):
     """Actions the environment accepts now, in its own syntax; free-text actions appear as a template."""
     action_valid: bool
     """Whether the last action was understood; true after `reset`."""
+    reward_parts: NotRequired[Any]
+    """Where a reward has parts: a dataclass that says why it is what it is, None before it is paid."""
 
 
 class TextEnv(gymnasium.Env[str, str]):

@@ -2,19 +2,24 @@
 
 Departures from the official environment (princeton-nlp/WebShop, text mode), all of them:
 
-| where | official | here |
-| --- | --- | --- |
-| prices, price caps | drawn from the unseeded global generator | private generator, seed 0: fixed tasks |
-| after the purchase | accepts actions, pays again | the episode is over; `step` raises `RuntimeError` |
-| step limit | none | `max_steps`, then `truncated`; never a success |
-| reset | a random goal, or a goal number once per session name | any task by its id, as often as wanted |
-| `search[<r> ...]` | 50 random products | an ordinary keyword search |
-| `search[<a> ...]`, `search[<c>]` | raise | an ordinary keyword search |
-| `search[<c> category]`, `search[<q> query]` | list a whole kind | the same, if `prefix_queries` |
-| more than 1,024 query terms | raises | searched like any other query |
-| a failing action | may leave a page whose buttons raise | cannot happen |
-| an asin with small letters | raises when clicked | opens the product |
-| a data row that cannot be priced | raises somewhere | `DataError` when the data is read |
+| where | official | here | made official by |
+| --- | --- | --- | --- |
+| search engine | Lucene through Java | the same order without Java | `search="lucene"` |
+| title nouns | tagged by spaCy | spaCy, else stored ones, else title words | `nouns="spacy"` |
+| step limit | none | `max_steps`, then `truncated`; never a success | a large `max_steps` |
+| `search[<c> category]`, `search[<q> query]` | list a whole kind | the same | off: `prefix_queries=False` |
+| Attributes page | off | off | on: `show_attributes=True` |
+| prices, price caps | drawn from the unseeded global generator | private generator, seed 0 | no: tasks are fixed |
+| after the purchase | accepts actions, pays again | the episode is over; `step` raises `RuntimeError` | no |
+| reset | a random goal, or a goal number once per session name | any task by its id, at any time | no |
+| `search[<r> ...]` | 50 random products | an ordinary keyword search | no: not repeatable |
+| `search[<a> ...]`, `search[<c>]` | raise | an ordinary keyword search | no: a fault |
+| more than 1,024 query terms | raises | searched like any other query | `search="lucene"`: `EnvError` |
+| a failing action | may leave a page whose buttons raise | cannot happen | no: a fault |
+| an asin with small letters | raises when clicked | opens the product | no: a fault |
+| a data row that cannot be priced | raises somewhere | `DataError` when the data is read | no: a fault |
+
+The reward is the official one; `reward="strict"` is a variant of ours (`reward.py`), and run records tell which.
 
 Kept on purpose: `search[...]` works on every page, with or without a search bar; option clicks are invisible
 in mode `text`; a value that two options share is chosen for the last of them only, since the official list of
@@ -31,7 +36,6 @@ import gymnasium
 from envs.base import StepInfo, TextEnv
 from envs.webshop.flow import State, advance, page_of
 from envs.webshop.pages import ObservationMode, Page, clickables, render
-from envs.webshop.reward import RewardParts
 
 if TYPE_CHECKING:
     from envs.webshop.world import WebShopWorld
@@ -50,8 +54,6 @@ class WebShopInfo(StepInfo):
     has_search_bar: bool
     clickables: tuple[str, ...]
     """What `click[...]` accepts, in the official order; `search` is listed on the search page but refused."""
-    reward_parts: RewardParts | None
-    """Why the purchase earned what it did; None before it."""
 
 
 class AnyText(gymnasium.spaces.Text):

@@ -16,8 +16,8 @@ from envs.webshop.catalogue import AnyCatalogue, Product
 from envs.webshop.goals import Goal
 from envs.webshop.nouns import TitleNouns
 from envs.webshop.pages import ATTRIBUTES, SUBPAGES, Listing, Page, PageKind, clickables
-from envs.webshop.reward import RewardParts, purchase_reward
-from envs.webshop.search import SearchIndex
+from envs.webshop.reward import RewardKind, RewardParts, purchase_reward
+from envs.webshop.search import Search
 
 LISTED = 10
 """Products on a results page."""
@@ -30,7 +30,7 @@ class Shop:
     """What all environments of a world share."""
 
     catalogue: AnyCatalogue
-    index: SearchIndex
+    index: Search
     prices: Mapping[str, float]
     """What each product costs when bought (dollars); a range is shown, one price in it is charged."""
     nouns: TitleNouns
@@ -38,6 +38,8 @@ class Shop:
     """Whether item pages have the Attributes sub-page."""
     prefix_queries: bool = True
     """Whether `search[<c> category]` and `search[<q> query]` list a whole kind, as in the official shop."""
+    reward: RewardKind = "official"
+    """How a purchase is judged."""
 
     def find(self, keywords: str) -> Sequence[Product]:
         """Products for a query, best first. A leading space makes any query an ordinary one."""
@@ -148,7 +150,7 @@ def buy(shop: Shop, state: State) -> State:
     """The purchase and what it earns."""
     product = shop.catalogue.by_asin[state.asin]
     score, parts = purchase_reward(
-        product, state.goal, shop.prices[product.asin], dict(state.options), shop.nouns
+        product, state.goal, shop.prices[product.asin], dict(state.options), shop.nouns, shop.reward
     )
     return replace(state, kind="done", score=score, parts=parts)
 

@@ -1,4 +1,4 @@
-"""The official reward for a purchase, with its parts.
+"""The reward for a purchase, with its parts: the official one, and a strict variant of it.
 
 total = r_type * (attributes matched + options matched + price in cap) / (attributes + options + 1)
 
@@ -6,18 +6,26 @@ Its quirks are kept, because published numbers contain them: "large" satisfies "
 found as a substring stands for the whole value ("tan" in "titanium"), names of options are ignored for human
 goals, and buying exactly what a synthetic goal asks for can score below 1 (51 values of the 1,000-product
 data).
+
+The strict variant differs in the match of options only (`strictly_matched_options`): values must be equal instead
+of similar, colours are whole words, and a synthetic goal's option must be chosen under its own name. Its numbers
+compare with no published ones.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Literal, get_args
 
 from rapidfuzz import fuzz, utils
 
 from envs.webshop.catalogue import Product
 from envs.webshop.goals import Goal
+
+RewardKind = Literal["official", "strict"]
 
 Nouns = Callable[[Product], Sequence[str]]
 """Lower-cased nouns of a product's title, in order, with repeats."""
@@ -37,6 +45,7 @@ COLOURS = tuple(_COLOUR_WORDS.split())
 MATCH_ABOVE = 85
 """Token-set similarity (0 to 100, rounded) above which two texts count as the same."""
 
+_WORD = re.compile(r"\w+")
 _LATIN1 = dict.fromkeys(range(128, 256))
 
 
@@ -57,15 +66,29 @@ class RewardParts:
     w_price: float
 
 
+def check_reward(kind: RewardKind) -> None:
+    """Raises `ValueError` for a reward that does not exist."""
+    if kind not in get_args(RewardKind):
+        raise ValueError(f"reward is {kind!r}, expected 'official' or 'strict'")
+
+
 def purchase_reward(
-    product: Product, goal: Goal, price: float, chosen: Mapping[str, str], nouns: Nouns
+    product: Product,
+    goal: Goal,
+    price: float,
+    chosen: Mapping[str, str],
+    nouns: Nouns,
+    kind: RewardKind = "official",
 ) -> tuple[float, RewardParts]:
-    """Total in [0, 1] and its parts for buying a product at a price with the chosen options."""
+    """Total in [0, 1] and its parts for buying a product at a price (dollars) with the chosen options."""
     asked = len(goal.attributes) + len(goal.options) + 1
     query_match, category_match, title_score = type_match(product, goal.product, nouns)
     r_type = type_factor(query_match or category_match, title_score)
     attributes = matched_attributes(product, goal.attributes)
-    options = matched_options(tuple(chosen.values()), goal.options)
+    if kind == "official":
+        options = matched_options(tuple(chosen.values()), goal.options)
+    else:
+        options = strictly_matched_options(chosen, goal.options)
     in_cap = price <= goal.price_upper
     total = (attributes + options + in_cap) / asked * r_type
     return total, RewardParts(
@@ -129,6 +152,26 @@ def colour_of(value: tuple[str, str] | str) -> str:
     left to compare otherwise is the printed pair. That is how the official code behaves.
     """
     return next((colour for colour in COLOURS if colour in value), str(value))
+
+
+def strictly_matched_options(chosen: Mapping[str, str], wanted: Sequence[tuple[str, str] | str]) -> int:
+    """How many wanted options were chosen as asked.
+
+    A synthetic goal's option is what one option of a product is called and its value: exactly that must be
+    chosen. People's wishes name no option and spell values in their own way, so for a human goal any chosen
+    value will do that is equal but for case, or that names the same colours.
+    """
+    values = {strict_form(value) for value in chosen.values()}
+    return sum(
+        strict_form(option) in values if isinstance(option, str) else chosen.get(option[0]) == option[1]
+        for option in wanted
+    )
+
+
+def strict_form(value: str) -> str:
+    """The official colours that stand in a value as whole words, in the official order, else the value."""
+    words = set(_WORD.findall(value.lower()))
+    return " ".join(colour for colour in COLOURS if colour in words) or value.strip().lower()
 
 
 @lru_cache(maxsize=65536)

@@ -12,6 +12,7 @@ from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,20 @@ K1, B = 0.9, 0.4
 RESULTS = 50
 """How many products a search returns at most."""
 KEPT_QUERIES = 4096
+
+SearchKind = Literal["bm25", "lucene"]
+
+
+class Search(Protocol):
+    """A search engine over one catalogue."""
+
+    def search(self, query: str) -> Sequence[Product]:
+        """The best products for a lower-cased query, best first, at most 50."""
+        ...
+
+    def describe(self) -> str:
+        """The engine in words, for the run record."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +83,10 @@ class SearchIndex:
             if len(self._answers) > KEPT_QUERIES:
                 self._answers.popitem(last=False)
         return tuple(self.products[doc] for doc in answer)
+
+    def describe(self) -> str:
+        """The engine in words."""
+        return f"bm25 (Lucene's, k1 {K1}, b {B})"
 
     def ranked(self, query: str) -> list[tuple[int, float]]:
         """Document numbers with their scores, best first."""

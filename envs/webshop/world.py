@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from envs.webshop.catalogue import AnyCatalogue, find_files, from_raw, read_fold
 from envs.webshop.env import MAX_STEPS, WebShopEnv
 from envs.webshop.flow import Shop
 from envs.webshop.goals import Goal, GoalSet, GoalSource, make_goal_set, splits, task_id
+from envs.webshop.lucene import LuceneSearch, open_searcher
 from envs.webshop.nouns import NounSource, TitleNouns
 from envs.webshop.pages import ObservationMode
-from envs.webshop.search import SearchIndex
+from envs.webshop.reward import RewardKind, check_reward
+from envs.webshop.search import Search, SearchIndex, SearchKind
 
 NAME = "webshop"
 MAPPED_FROM = 32_000_000
@@ -41,14 +43,16 @@ class WebShopWorld:
         catalogue: AnyCatalogue,
         goal_source: GoalSource,
         *,
-        index: SearchIndex | None = None,
+        index: Search | None = None,
         goals: GoalSet | None = None,
         nouns: NounSource = "auto",
         max_steps: int = MAX_STEPS,
         observation_mode: ObservationMode = "text",
         show_attributes: bool = False,
         prefix_queries: bool = True,
+        reward: RewardKind = "official",
     ) -> None:
+        check_reward(reward)
         self.catalogue = catalogue
         self.goal_source: GoalSource = goal_source
         self._goals = goals or make_goal_set(catalogue, goal_source)
@@ -61,6 +65,7 @@ class WebShopWorld:
             nouns=TitleNouns(catalogue, nouns),
             show_attributes=show_attributes,
             prefix_queries=prefix_queries,
+            reward=reward,
         )
         self._max_steps = max_steps
         self._observation_mode: ObservationMode = observation_mode
@@ -131,9 +136,9 @@ class WebShopWorld:
                 }
                 for split, numbers in self.splits.items()
             },
-            "reward": "official",
+            "reward": self.shop.reward,
             "nouns": self.shop.nouns.describe(),
-            "search": "bm25 (Lucene's, k1 0.9, b 0.4)",
+            "search": self.shop.index.describe(),
             "versions": {name: version(name) for name in ("rapidfuzz", "PyStemmer", "numpy")},
             "observation_mode": self._observation_mode,
             "max_steps": self._max_steps,
@@ -153,6 +158,8 @@ def load_world(
     observation_mode: ObservationMode = "text",
     show_attributes: bool = False,
     prefix_queries: bool = True,
+    reward: RewardKind = "official",
+    search: SearchKind = "bm25",
     cache: Path | str | None = None,
     mapped_from: int = MAPPED_FROM,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
@@ -161,8 +168,10 @@ def load_world(
 
     `products` and `seed` concern the generated catalogue only: a folder is always read whole. With
     `nouns="auto"` a folder's titles are tagged by spaCy where it is installed, else its stored nouns are
-    used, else title words; a generated catalogue knows its own nouns. Raises `DataError` (one line) for
-    missing or malformed data.
+    used, else title words; a generated catalogue knows its own nouns. `reward="strict"` judges options by
+    equality instead of the official similarity (see `reward.py`). `search="lucene"` ranks by the Lucene index
+    in the folder `indexes` of `data` (see `lucene.py`). Raises `DataError` (one line) for missing or malformed
+    data and `ValueError` for a setting that does not exist.
 
     A folder whose product file has at least `mapped_from` bytes is put into the folder `cache` once, and
     mapped from there by every process; smaller ones, and all where `cache` is None, are held in memory. The
@@ -173,20 +182,26 @@ def load_world(
         "observation_mode": observation_mode,
         "show_attributes": show_attributes,
         "prefix_queries": prefix_queries,
+        "reward": reward,
     }
+    check_reward(reward)
+    if search not in get_args(SearchKind):
+        raise ValueError(f"search is {search!r}, expected 'bm25' or 'lucene'")
+    searcher = open_searcher(None if data is None else Path(data)) if search == "lucene" else None
     if data is None:
         from envs.webshop.generate import generate
 
         catalogue = from_raw(generate(products, seed), f"generated (products {products}, seed {seed})")
         return WebShopWorld(catalogue, goal_source, nouns="stored" if nouns == "auto" else nouns, **settings)
+    settings |= {"goal_source": goal_source, "nouns": nouns}
     size = find_files(Path(data))["products"].stat().st_size
     if cache is None or size < mapped_from:
         log.info("%s: %.1f MB of products, held in memory", data, size / 1e6)
-        return WebShopWorld(read_folder(Path(data)), goal_source, nouns=nouns, **settings)
+        held = read_folder(Path(data))
+        return WebShopWorld(held, index=LuceneSearch(held, searcher) if searcher else None, **settings)
     from envs.webshop.cache import open_folder
 
     log.info("%s: %.1f MB of products, mapped from %s", data, size / 1e6, cache)
     shop = open_folder(Path(data), goal_source, Path(cache), progress)
-    return WebShopWorld(
-        shop.catalogue, goal_source, index=shop.index, goals=shop.goals, nouns=nouns, **settings
-    )
+    index = LuceneSearch(shop.catalogue, searcher) if searcher else shop.index
+    return WebShopWorld(shop.catalogue, index=index, goals=shop.goals, **settings)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.config import ConfigError, build_suite, load_suite, merge, suite_names
+from benchmarks.prepare import open_world
 from empg.losses import DAPO, GRPO
 from tests.benchmarks.tiny import SUITE
 
@@ -159,3 +160,12 @@ def test_an_unknown_key_in_an_official_table_is_refused():
     changed["scale"]["default"] = {**changed["scale"]["default"], "official": {"iteratons": 7}}
     with pytest.raises(ConfigError, match="iteratons: unknown key"):
         build_suite("tiny", "default", changed, official=True)
+
+
+def test_a_suite_chooses_reward_search_and_nouns_by_name_and_gets_the_official_ones_by_default():
+    world = build_suite("tiny", "default", table()).base.world
+    assert (world["reward"], world["search"], world["nouns"]) == ("official", "bm25", "auto")
+    chosen = build_suite("tiny", "default", table(world={"reward": "strict"})).base
+    assert open_world(chosen, None).describe()["reward"] == "strict"
+    assert refusal(world={"reward": "fair"}).endswith("'official' or 'strict', got 'fair'")
+    assert "'bm25' or 'lucene'" in refusal(world={"search": "google"})

@@ -18,6 +18,7 @@ from benchmarks.warm_start.measure import ALL, MeasureConfig, measure_decisions
 from benchmarks.warm_start.small_model import SmallModelConfig
 from benchmarks.warm_start.store import WarmStartConfig, build_and_save, identity, load, obtain, save
 from benchmarks.warm_start.supervised import SupervisedConfig
+from envs.webshop import load_world
 from tests.benchmarks.test_warm_start_lamps import LampWorld
 
 WORLD = LampWorld()
@@ -98,6 +99,12 @@ def test_a_shipped_policy_is_used_where_it_fits_and_else_left_with_a_message(
     with caplog.at_level(logging.WARNING):
         assert obtain(WORLD, named, ROLLOUT, cache=cache).record["source"] == "cached"
     assert "shipped warm start lamps was made for other data or settings" in caplog.text
+
+
+def test_the_default_shop_is_described_as_the_one_that_the_shipped_policy_was_taught_on():
+    taught = json.loads((store.SHIPPED / "webshop" / "record.json").read_text())["identity"]["world"]
+    found = load_world().describe()
+    assert found | {"versions": taught["versions"]} == taught  # only library versions may be others
 
 
 def test_an_interrupted_save_leaves_nothing_behind(built, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""The official reward, case by case; its leniency is pinned so that nobody mends it silently."""
+"""The official reward, case by case, its leniency pinned so that nobody mends it silently; and the strict variant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import pytest
 
 from envs.webshop.catalogue import Product
 from envs.webshop.goals import Goal
-from envs.webshop.reward import colour_of, matched_attributes, matched_options, purchase_reward, type_factor
+from envs.webshop.reward import (
+    RewardKind,
+    colour_of,
+    matched_attributes,
+    matched_options,
+    purchase_reward,
+    strict_form,
+    strictly_matched_options,
+    type_factor,
+)
 from tests.envs import shops
 
 SHOP = shops.catalogue()
@@ -30,8 +39,16 @@ def goal(**changes: object) -> Goal:
     return replace(whole, **changes)  # type: ignore[arg-type]
 
 
-def paid(product: Product, chosen: dict[str, str], price: float = 25.0, **changes: object) -> float:
-    return purchase_reward(product, goal(**changes), price, chosen, lambda bought: NOUNS[bought.asin])[0]
+def paid(
+    product: Product,
+    chosen: dict[str, str],
+    price: float = 25.0,
+    kind: RewardKind = "official",
+    **changes: object,
+) -> float:
+    return purchase_reward(product, goal(**changes), price, chosen, lambda bought: NOUNS[bought.asin], kind)[
+        0
+    ]
 
 
 def test_buying_exactly_what_was_asked_pays_one() -> None:
@@ -53,46 +70,78 @@ def test_each_miss_costs_one_part(chosen: dict[str, str], price: float, expected
 
 
 @pytest.mark.parametrize(
-    ("bought", "wanted", "matches"),
+    ("bought", "wanted", "official", "strict"),
     [
-        ("large", "x-large", True),  # a wrong size is accepted
-        ("small", "x-small", True),
-        ("black", "black and white", True),
-        ("x-large", "large", True),
-        ("large", "small", False),
-        ("9", "10", False),
-        ("10", "10 wide", True),
-        ("titanium", "tan", True),  # a colour inside another word
-        ("bordered", "red", True),
-        ("standard", "tan chair", True),
-        ("light blue", "blue", True),
-        ("red", "blue", False),
-        ("navy", "blue", False),
-        ("\u00e9t\u00e9", "t", True),  # Latin-1 letters are dropped
-        ("\u00e9", "\u00e9", False),  # and what is empty then matches nothing
-        ("!!", "!!", False),
+        ("large", "x-large", True, False),  # a wrong size is officially accepted
+        ("small", "x-small", True, False),
+        ("black", "black and white", True, False),
+        ("x-large", "large", True, False),
+        ("large", "small", False, False),
+        ("9", "10", False, False),
+        ("10", "10 wide", True, False),
+        ("titanium", "tan", True, False),  # a colour inside another word
+        ("bordered", "red", True, False),
+        ("standard", "tan chair", True, False),
+        ("light blue", "blue", True, False),
+        ("red", "blue", False, False),
+        ("navy", "blue", False, False),
+        ("\u00e9t\u00e9", "t", True, False),  # officially, Latin-1 letters are dropped
+        ("\u00e9", "\u00e9", False, True),  # and what is empty then matches nothing
+        ("!!", "!!", False, True),
+        ("large", "Large ", True, True),
+        ("a-red", "red", True, True),  # people write the colour, not the seller's code for it
+        ("blue | white", "white and blue", True, True),
     ],
 )
-def test_human_options_match_as_loosely_as_officially(bought: str, wanted: str, matches: bool) -> None:
-    assert matched_options((bought,), (wanted,)) == matches
+def test_human_options_match_loosely_as_officially_and_by_equality_when_strict(
+    bought: str, wanted: str, official: bool, strict: bool
+) -> None:
+    # W11, W19
+    assert matched_options((bought,), (wanted,)) == official
+    assert strictly_matched_options({"option": bought}, (wanted,)) == strict
 
 
 @pytest.mark.parametrize(
-    ("bought", "wanted", "matches"),
+    ("bought", "wanted", "official", "strict"),
     [
-        ("large", ("size", "large"), True),
-        ("large", ("size", "x-large"), True),
-        ("red", ("color", "red"), True),
-        ("tv stand", ("style", "tv stand"), False),  # bought is read as "tan"; the asked pair is not
-        ("r.brown2070", ("color", "r.brown2070"), False),
-        ("light oak", ("color", "light walnut"), True),
-        ("blue", ("color", "red"), False),
+        ("large", ("size", "large"), True, True),
+        ("large", ("size", "x-large"), True, False),
+        ("red", ("color", "red"), True, True),
+        ("tv stand", ("style", "tv stand"), False, True),  # officially read as "tan"; the asked pair is not
+        ("r.brown2070", ("color", "r.brown2070"), False, True),
+        ("light oak", ("color", "light walnut"), True, False),
+        ("b-gray", ("color", "a-gray"), True, False),
+        ("blue", ("color", "red"), False, False),
     ],
 )
-def test_synthetic_options_are_compared_as_name_and_value_together(
-    bought: str, wanted: tuple[str, str], matches: bool
+def test_synthetic_options_are_officially_compared_as_printed_pairs_and_exactly_when_strict(
+    bought: str, wanted: tuple[str, str], official: bool, strict: bool
 ) -> None:
-    assert matched_options((bought,), (wanted,)) == matches
+    # W11, W19
+    assert matched_options((bought,), (wanted,)) == official
+    assert strictly_matched_options({wanted[0]: bought}, (wanted,)) == strict
+
+
+def test_a_strict_value_counts_only_under_the_option_that_was_asked_for() -> None:
+    assert matched_options(("large",), (("size", "large"),)) == 1
+    assert strictly_matched_options({"fit": "large"}, (("size", "large"),)) == 0
+
+
+@pytest.mark.parametrize(
+    ("chosen", "official", "strict"),
+    [
+        ({"color": "red", "size": "x-large"}, 1.0, 1.0),
+        ({"color": "red", "size": "large"}, 1.0, 4 / 5),
+        ({"color": "a-red", "size": "x-large"}, 1.0, 4 / 5),
+        ({}, 3 / 5, 3 / 5),  # only the options are judged differently
+    ],
+)
+def test_the_strict_reward_loses_a_part_for_each_option_that_is_not_equal(
+    chosen: dict[str, str], official: float, strict: float
+) -> None:
+    wanted = (("color", "red"), ("size", "x-large"))
+    assert paid(SHIRT, chosen, options=wanted) == pytest.approx(official)
+    assert paid(SHIRT, chosen, options=wanted, kind="strict") == pytest.approx(strict)
 
 
 def test_one_bought_value_may_satisfy_several_wanted_options() -> None:
@@ -115,6 +164,25 @@ def test_one_bought_value_may_satisfy_several_wanted_options() -> None:
 )
 def test_colours_are_found_as_substrings(value: tuple[str, str] | str, colour: str) -> None:
     assert colour_of(value) == colour
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("standard", "standard"),
+        ("bordered", "bordered"),
+        ("titanium", "titanium"),
+        ("peppermint", "peppermint"),
+        ("washed", "washed"),
+        ("r.brown2070", "r.brown2070"),
+        ("a-gray", "gray"),
+        ("Navy Blue", "blue navy"),
+        ("blue | navy", "blue navy"),
+    ],
+)
+def test_strict_colours_are_whole_words(value: str, form: str) -> None:
+    # W19
+    assert strict_form(value) == form
 
 
 def test_attributes_count_when_listed_alike_or_mentioned_in_title_bullets_or_description() -> None:

@@ -56,6 +56,41 @@ def test_the_run_record_states_what_decides_tasks_and_rewards() -> None:
     ]
 
 
+def test_the_strict_reward_is_chosen_by_name_judges_purchases_and_is_recorded(tmp_path: Path) -> None:
+    data = shops.write(tmp_path)
+    wrong_size = (
+        "search[cotton shirt]",
+        "click[b000000001]",
+        "click[red]",
+        "click[large]",
+        "click[buy now]",
+    )
+    paid = {}
+    for kind in ("official", "strict"):
+        world = load_world(data, nouns="stored", reward=kind)  # type: ignore[arg-type]
+        assert world.describe()["reward"] == kind
+        goal = next(goal for goal in world.goals if goal.options == (("color", "red"), ("size", "x-large")))
+        env = world.make_env()
+        env.reset(options={"task": goal.task_id})
+        paid[kind] = [env.step(action)[1] for action in wrong_size][-1]
+    assert paid == {"official": 1.0, "strict": 0.8}  # the wrong size is one part of five
+    assert load_world(data, nouns="stored").describe()["reward"] == "official"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"reward": "fair"}, "reward is 'fair', expected 'official' or 'strict'"),
+        ({"search": "google"}, "search is 'google', expected 'bm25' or 'lucene'"),
+    ],
+)
+def test_a_reward_or_search_that_does_not_exist_is_refused_before_data_is_read(
+    setting: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        load_world("nowhere", **setting)  # type: ignore[arg-type]
+
+
 def test_a_folder_gives_the_same_tasks_as_the_catalogue_it_was_written_from(tmp_path: Path) -> None:
     world = load_world(shops.write(tmp_path, "_1000"), nouns="stored")
     assert world.panel("train").digest == shops.world().panel("train").digest
