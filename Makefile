@@ -45,7 +45,7 @@ test: setup  ## format, lint, types and all tests; nothing is downloaded
 	$(BIN)/mypy
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-parity-webshop: setup  ## replay transcripts of the official environment: GOLDEN=folder, their data above it or in DATA
+parity-webshop: setup  ## replay transcripts of the official environment: GOLDEN=folder, their data in or above it or in DATA
 	$(BIN)/python -m benchmarks parity webshop '$(GOLDEN)' $(if $(DATA),--data '$(DATA)')
 
 warm-start: setup  ## teach the shipped warm-start policy of a suite again

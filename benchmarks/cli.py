@@ -155,17 +155,18 @@ def check_parity(
     benchmark: Annotated[str, typer.Argument(help="Only `webshop` has an official engine to compare with.")],
     golden: Annotated[Path, typer.Argument(help="Folder of recorded transcripts.")],
     data: Annotated[
-        Path | None, typer.Option(help="Official files they were recorded on; by default the folder above.")
+        Path | None,
+        typer.Option(help="Official files they were recorded on; by default beside or above them."),
     ] = None,
 ) -> None:
     """Replay recorded transcripts of the official environment; exit code 1 where anything differs."""
-    from benchmarks.parity import replay_webshop
+    from benchmarks.parity import data_of, replay_webshop
 
     if benchmark != "webshop":
         raise ConfigError(f"parity: no transcripts are known of {benchmark!r}, expected 'webshop'")
     if not golden.is_dir():
         raise ConfigError(f"golden: no folder {golden}, expected one of recorded transcripts")
-    outcomes = replay_webshop(golden, data or golden.resolve().parent, console)
+    outcomes = replay_webshop(golden, data or data_of(golden), console)
     if any(outcome.first for outcome in outcomes):
         raise typer.Exit(1)
 

@@ -15,7 +15,7 @@ from benchmarks.config import ConfigError
 from benchmarks.launch import printable
 from benchmarks.prepare import one_line
 from benchmarks.progress import Status, display
-from envs.webshop.catalogue import DataError
+from envs.webshop.catalogue import KINDS, DataError
 from envs.webshop.parity import REPLAYS, Check, check_rows, golden_file, open_official, read_rows
 
 SHOWN, BEFORE = 200, 60
@@ -31,6 +31,11 @@ class Outcome:
     total: int
     first: Check | None
     """The first difference."""
+
+
+def data_of(golden: Path) -> Path:
+    """Where the official files of a golden folder are looked for: in it, else in the folder above."""
+    return golden if any(golden.glob(KINDS["products"])) else golden.resolve().parent
 
 
 def replay_webshop(golden: Path, data: Path, console: Console) -> tuple[Outcome, ...]:

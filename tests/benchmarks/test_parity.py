@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,58 +11,32 @@ from typer.testing import CliRunner
 from benchmarks.cli import app
 from benchmarks.config import ConfigError
 from benchmarks.parity import excerpt
-from envs.webshop import load_world
-from envs.webshop.analysis import analyse
-from envs.webshop.catalogue import read_folder
-from envs.webshop.generate import generate
-from envs.webshop.parity import goal_row
-from envs.webshop.search import document
+from tests.envs import golden_rows, shops
 
-PRODUCTS = 60
-
-
-def write(golden: Path, name: str, rows: list[dict[str, Any]]) -> None:
-    golden.mkdir(exist_ok=True)
-    with gzip.open(golden / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("official")
-    generate(PRODUCTS).write(folder)
-    return folder
+COUNTS = {
+    "products": ("7", "7"),
+    "goals_synthetic": ("1", "1"),
+    "index_tokens": ("1", "1"),
+    "search": ("1", "1"),
+    "rewards": ("1", "1"),
+    "episodes": ("3", "3"),
+}
 
 
 @pytest.fixture
-def golden(data: Path, tmp_path: Path) -> Path:
-    """Transcripts of our own shop, so that all is equal until a test changes something."""
-    world = load_world(data)
-    write(tmp_path, "goals_synthetic", [goal_row(goal) for goal in world.goals[:20]])
-    tokens = [
-        {"asin": product.asin, "tokens": analyse(document(product))} for product in read_folder(data).products
-    ]
-    write(tmp_path, "index_tokens", tokens)
-    write(tmp_path, "episodes", [episode(data)])
-    return tmp_path
+def data(tmp_path: Path) -> Path:
+    return shops.write(tmp_path)
 
 
-def episode(data: Path) -> dict[str, Any]:
-    env, rich = (load_world(data, observation_mode=mode).make_env() for mode in ("text", "text_rich"))
-    steps = []
-    for action in (None, "search[shoes]", "click[nothing of the kind]", "click[back to search]"):
-        if action is None:
-            observation, info = env.reset(options={"task": "synthetic-3"})
-            rich_observation, _ = rich.reset(options={"task": "synthetic-3"})
-        else:
-            observation, *_, info = env.step(action)
-            rich_observation, *_ = rich.step(action)
-        offered = {"has_search_bar": info["has_search_bar"], "clickables": list(info["clickables"])}
-        steps.append(
-            {"action": action, "observation": observation, "observation_rich": rich_observation}
-            | {"available_actions": offered, "reward": 0.0, "done": False}
-        )
-    return {"id": 7, "mode": "synthetic", "goal_index": 3, "show_attrs": False, "steps": steps}
+@pytest.fixture
+def golden(data: Path) -> Path:
+    return golden_rows.write(data / "golden", golden_rows.rows())
+
+
+def planted(name: str, **changes: Any) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one file with a change in the first."""
+    first, *others = golden_rows.rows()[name]
+    return {name: [first | changes, *others]}
 
 
 def run(golden: Path, data: Path) -> Any:
@@ -73,41 +45,62 @@ def run(golden: Path, data: Path) -> Any:
 
 def counts(output: str) -> dict[str, tuple[str, str]]:
     rows = [line.split() for line in output.splitlines()]
-    return {
-        row[0]: (row[1], row[2])
-        for row in rows
-        if len(row) == 3 and row[0] in ("goals_synthetic", "index_tokens", "episodes")
-    }
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[0] in COUNTS}
 
 
-def test_equal_transcripts_are_counted_and_end_well(golden: Path, data: Path) -> None:
+def test_hand_made_transcripts_of_the_official_behaviour_are_equal(golden: Path, data: Path) -> None:
     result = run(golden, data)
-    assert result.exit_code == 0
-    assert counts(result.output) == {
-        "goals_synthetic": ("20", "20"),
-        "index_tokens": ("60", "60"),
-        "episodes": ("4", "4"),
-    }
-    assert "not in the folder: products, goals_human, search, rewards" in result.output
+    assert (result.exit_code, counts(result.output)) == (0, COUNTS)
+    assert "difference" not in result.output
+    assert "not in the folder: goals_human" in result.output
 
 
-def test_a_planted_difference_is_found_and_shown_where_it_is(golden: Path, data: Path) -> None:
-    changed = episode(data)
+def test_data_is_looked_for_beside_the_transcripts_then_above_them(golden: Path, data: Path) -> None:
+    above = CliRunner().invoke(app, ["parity", "webshop", str(golden)])
+    beside = CliRunner().invoke(app, ["parity", "webshop", str(golden_rows.write(data, golden_rows.rows()))])
+    assert (counts(above.output), counts(beside.output)) == (COUNTS, COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "where", "part"),
+    [
+        ("products", {"price_tag": "$25"}, "product B000000001", "price_tag"),
+        ("goals_synthetic", {"weight": 1.0}, f"goal {golden_rows.DEAR_LAMP.index}", "weight"),
+        ("index_tokens", {"tokens": ["bolt", "desk", "lamps"]}, "product B000000004", "tokens"),
+        ("search", {"asins": ["B000000001"]}, "search 'linen'", "asins"),
+        ("search", {"scores": [0.5]}, "search 'linen'", "scores"),
+        ("rewards", {"reward": 0.5}, "reward 3", "reward"),
+    ],
+)
+def test_a_planted_difference_in_any_file_is_counted_and_shown_where_it_is(
+    golden: Path, data: Path, name: str, changes: dict[str, Any], where: str, part: str
+) -> None:
+    result = run(golden_rows.write(golden, planted(name, **changes)), data)
+    equal, total = COUNTS[name]
+    assert result.exit_code == 1
+    assert counts(result.output) == COUNTS | {name: (str(int(equal) - 1), total)}
+    assert f"{name}: first difference at {where}" in result.output
+    assert f"{part} expected:" in result.output
+    assert f"{part} found:" in result.output
+
+
+def test_only_the_first_differing_step_of_an_episode_is_shown_and_cannot_steer_the_terminal(
+    golden: Path, data: Path
+) -> None:
+    changed = golden_rows.episode()
     changed["steps"][1]["observation"] += "\x1b[31m!"
     changed["steps"][2]["done"] = True
-    write(golden, "episodes", [changed])
-    result = run(golden, data)
+    result = run(golden_rows.write(golden, {"episodes": [changed]}), data)
     assert result.exit_code == 1
-    assert counts(result.output)["episodes"] == ("2", "4")
-    assert "first difference at episode 7, step 1, action 'search[shoes]'" in result.output
+    assert counts(result.output)["episodes"] == ("1", "3")
+    assert "first difference at episode 7, step 1, action 'click[nothing of the kind]'" in result.output
+    assert "done expected" not in result.output
     assert "\\x1b[31m!" in result.output
     assert "\x1b" not in result.output
 
 
 def test_a_missing_part_differs(golden: Path, data: Path) -> None:
-    goal = goal_row(load_world(data).goals[0])
-    write(golden, "goals_synthetic", [goal | {"colour": "red"}])
-    result = run(golden, data)
+    result = run(golden_rows.write(golden, planted("goals_synthetic", colour="red")), data)
     assert result.exit_code == 1
     assert "colour expected: 'red'" in result.output
     assert "colour found:    'nothing'" in result.output
@@ -123,8 +116,7 @@ def test_a_missing_part_differs(golden: Path, data: Path) -> None:
 def test_rows_that_cannot_be_replayed_are_refused(
     golden: Path, data: Path, rows: list[dict[str, Any]], said: str
 ) -> None:
-    write(golden, "index_tokens", rows)
-    result = run(golden, data)
+    result = run(golden_rows.write(golden, {"index_tokens": rows}), data)
     assert isinstance(result.exception, ConfigError)
     assert said in str(result.exception)
 
