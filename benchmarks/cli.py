@@ -121,6 +121,33 @@ def evaluate(
 
 
 @app.command()
+def play(
+    benchmark: Annotated[str, typer.Argument(help="A benchmark, such as `webshop`.")],
+    task: Annotated[
+        str | None, typer.Option(help="Id of the task; by default the first of the split.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Where the default task is from: train, dev or test.")] = "test",
+    data: Data = None,
+    observation_mode: Annotated[
+        str | None, typer.Option(help="Form of what is shown, such as `text_rich` in webshop.")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="Who plays: `person`, or the scripted `expert` (also `demonstrator`).")
+    ] = "person",
+    pause: Annotated[
+        bool, typer.Option("--pause", help="Wait for Enter before each move of the expert.")
+    ] = False,
+    results: Results = Path("results"),
+) -> None:
+    """Play an episode in the terminal, or watch the scripted demonstrator play it."""
+    from benchmarks.play import Game
+    from benchmarks.play import play as play_game
+
+    game = Game(benchmark, task, split, observation_mode, policy, pause)
+    play_game(game, data, cache_folder(results), console)
+
+
+@app.command()
 def report(
     suite: SuiteName = "webshop",
     scale: Scale = "default",

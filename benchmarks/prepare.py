@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -70,15 +71,24 @@ def open_world(
     config: RunConfig, data: Path | None, cache: Path | None = None, progress: Progress = silent
 ) -> World:
     """Open the data; large official files are put into `cache` first. `ConfigError`: missing or malformed files."""
-    benchmark = BENCHMARKS[config.benchmark]
+    return open_benchmark(config.benchmark, config.world, data, cache, progress)
+
+
+def open_benchmark(
+    name: str,
+    settings: Mapping[str, Any],
+    data: Path | None,
+    cache: Path | None = None,
+    progress: Progress = silent,
+) -> World:
+    """Open the data of a benchmark under checked settings; `ConfigError`: missing or malformed files."""
+    benchmark = BENCHMARKS[name]
     if data is not None and not data.is_dir():
-        raise ConfigError(
-            f"data: no folder {data}, expected the folder of {config.benchmark}'s official files"
-        )
+        raise ConfigError(f"data: no folder {data}, expected the folder of {name}'s official files")
     try:
         return benchmark.load(
             data,
-            benchmark.settings(**config.world),
+            benchmark.settings(**settings),
             cache,
             lambda stage, done, total: progress(Status(stage, done, total)),
         )
