@@ -55,7 +55,7 @@ data-webshop: setup  ## check the official files in DATA and prepare them for al
 	$(BIN)/python -m benchmarks data webshop $(CHOICES)
 
 bench: setup  ## measure speed and memory ratios on this machine
-	$(BIN)/python -m benchmarks bench
+	$(BIN)/python -m benchmarks bench $(if $(DATA),--data '$(DATA)')
 
 report: setup  ## rebuild table and figures from the run records
 	$(BIN)/python -m benchmarks report $(SUITE) $(CHOICES)

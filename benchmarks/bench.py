@@ -23,9 +23,10 @@ from rich.table import Table
 from agents.policies.base import Sampling, Turn
 from agents.policies.torch_policy import TorchPolicy
 from agents.prompts import system_prompt
-from benchmarks import records
+from benchmarks import bench_official, records
 from benchmarks.bench_empg import looped, step_batch, vectorised
 from benchmarks.bench_memory import ROOT, ScoringPass, measure_apart
+from benchmarks.bench_official import choose
 from benchmarks.warm_start.small_model import SmallModelConfig, build_model, train_tokenizer
 from empg.advantages import EmpgConfig
 from envs.webshop import WebShopEnv, WebShopWorld, load_world
@@ -117,15 +118,6 @@ def walk(world: WebShopWorld, conversations: int, turns: int, characters: int) -
             pages.append(page[:characters])
         walks.append(pages)
     return walks
-
-
-def choose(admissible: Sequence[str], page: str, generator: np.random.Generator) -> str:
-    """One of the valid actions; a search for three words of the page where the template is drawn."""
-    action = admissible[int(generator.integers(len(admissible)))]
-    if not action.startswith("search["):
-        return action
-    words = [word for word in page.split() if word.isalnum()]
-    return f"search[{' '.join(words[int(place)] for place in generator.integers(len(words), size=3))}]"
 
 
 def rollout_speed(policy: TorchPolicy, walks: Sequence[Sequence[str]], system: str, new_tokens: int) -> float:
@@ -277,8 +269,13 @@ def bench_memory(sizes: Sizes) -> Ratio:
 # All of it
 
 
-def run_bench(console: Console, out: Path | None = None, sizes: Sizes | None = None) -> dict[str, Any]:
-    """Measure everything, print it, and write it as JSON where `out` says."""
+def run_bench(
+    console: Console, out: Path | None = None, sizes: Sizes | None = None, data: Path | None = None
+) -> dict[str, Any]:
+    """Measure everything, print it, and write it as JSON where `out` says.
+
+    data: official files for the comparison with the official shop; None takes the generated catalogue.
+    """
     sizes = sizes or Sizes()
     results: list[Ratio | Rate] = []
     with console.status("opening the shop") as status:
@@ -287,6 +284,7 @@ def run_bench(console: Console, out: Path | None = None, sizes: Sizes | None = N
         results.append(bench_rollout(world, sizes))
         status.update("shop")
         results.extend(bench_shop(world, sizes))
+        cost = bench_official.measure_apart(data, sizes.products, sizes.shop_episodes)
         status.update("EMPG")
         results.append(bench_empg(sizes))
         status.update("memory")
@@ -301,8 +299,10 @@ def run_bench(console: Console, out: Path | None = None, sizes: Sizes | None = N
         "rates": [
             asdict(one) | {"rate": statistics.median(one.values)} for one in results if isinstance(one, Rate)
         ],
+        "webshop": {"here": asdict(cost), "official": asdict(bench_official.OFFICIAL)},
     }
     show(console, results)
+    show_cost(console, cost)
     if out is not None:
         records.write_json(out, report)
     return report
@@ -336,6 +336,22 @@ def show(console: Console, results: Sequence[Ratio | Rate]) -> None:
     )
 
 
+def show_cost(console: Console, cost: bench_official.Cost) -> None:
+    """The shop beside the official one."""
+    table = Table(f"WebShop, {cost.products:,} products, text", box=SIMPLE_HEAD, show_edge=False)
+    for column in ("here", "official", "ratio"):
+        table.add_column(column, justify="right")
+    for row in bench_official.rows(cost):
+        table.add_row(*row)
+    console.print(table)
+    official = bench_official.OFFICIAL
+    console.print(
+        f"Random valid actions, process CPU time. Official: its code on its own {official.products:,} products, "
+        f"measured once on two shared cores. Title nouns here: {cost.nouns}; official: {official.nouns}.",
+        markup=False,
+    )
+
+
 def _range(values: Sequence[float], unit: str) -> str:
     return f"{figure(min(values))} to {figure(max(values))}{unit}"
 
@@ -345,6 +361,6 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def main() -> None:
+def main(data: Path | None = None) -> None:
     """Print the measurements of this machine."""
-    run_bench(Console())
+    run_bench(Console(), data=data)

@@ -108,6 +108,11 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def resident_bytes() -> int | None:
+    """Memory of this process now; None where the system does not say."""
+    return _status_bytes("VmRSS") if _STATUS.exists() else None
+
+
 def _status_bytes(name: str) -> int:
     for line in _STATUS.read_text().splitlines():
         key, _, value = line.partition(":")

@@ -215,8 +215,13 @@ def bench(
     webshop_products: Annotated[
         int | None, typer.Option(min=50, help="Measure mapped against held catalogues of this size instead.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Official files to compare with the official environment on.")
+    ] = None,
 ) -> None:
     """Measure speed and memory ratios on this machine."""
+    if data is not None and not data.is_dir():
+        raise ConfigError(f"data: no folder {data}, expected one of official files")
     if webshop_products is not None:
         from benchmarks.bench_catalogue import run_bench
 
@@ -224,7 +229,7 @@ def bench(
         return
     from benchmarks.bench import main as measure
 
-    measure()
+    measure(data)
 
 
 @app.command()

@@ -13,12 +13,14 @@ import torch
 from rich.console import Console
 
 from agents.policies.base import Generation, Turn
-from benchmarks import bench
+from benchmarks import bench, bench_official
 from benchmarks.bench_empg import looped, step_batch, vectorised
 from benchmarks.bench_memory import ScoringPass, measure_apart
+from benchmarks.bench_official import Cost
 from empg.advantages import EmpgConfig
 from envs.webshop import WebShopWorld, load_world
 from tests.empg.oracle import empg_pseudocode
+from tests.envs import shops
 
 TINY = bench.Sizes(
     repeats=2,
@@ -30,6 +32,8 @@ TINY = bench.Sizes(
     shop_episodes=3,
     steps=50,
 )
+
+COST = Cost((0.5, 0.9), (0.1, 0.2), None, (100.0, 100.0), 60, "title words")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +96,7 @@ def test_every_randomly_chosen_action_is_valid(world: WebShopWorld) -> None:
         page, info = env.reset(options={"task": task})
         over = False
         while not over:
-            action = bench.choose(info["admissible"], page, generator)
+            action = bench_official.choose(info["admissible"], page, generator)
             kinds.add(action.split("[")[0])
             page, _, terminated, truncated, info = env.step(action)
             assert info["action_valid"], action
@@ -143,16 +147,56 @@ def test_the_bench_prints_every_measurement_and_writes_it_as_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench, "measure_apart", lambda size: size.chunk * 2**20)
+    asked = []
+
+    def measured(data: Path | None, products: int, episodes: int) -> Cost:
+        asked.append((data, products, episodes))
+        return COST
+
+    monkeypatch.setattr(bench_official, "measure_apart", measured)
     console = Console(width=120, record=True, file=(tmp_path / "screen").open("w"))
-    bench.run_bench(console, tmp_path / "bench.json", TINY)
+    bench.run_bench(console, tmp_path / "bench.json", TINY, tmp_path)
+    assert asked == [(tmp_path, TINY.products, TINY.shop_episodes)]
     written = json.loads((tmp_path / "bench.json").read_text())
     assert [one["unit"] for one in written["ratios"]] == ["sampled tokens/s", "s", "MiB at the peak"]
     assert [one["unit"] for one in written["rates"]] == ["steps/s", "resets/s"]
     assert all(len(one["pairs"]) == 2 and one["ratio"] > 0 for one in written["ratios"])
     assert written["ratios"][2]["ratio"] == 16.0
     shown = console.export_text()
-    for wanted in ("sampled tokens/s", "steps/s", "resets/s", "Python loops", "16×", "threads"):
+    for wanted in (
+        "sampled tokens/s",
+        "steps/s",
+        "resets/s",
+        "Python loops",
+        "16×",
+        "threads",
+        "ms of CPU per step",
+    ):
         assert wanted in shown
+    assert written["webshop"]["official"]["step"] == [22.5, 23.6]
+
+
+def test_the_shop_stands_beside_the_official_one_with_the_range_of_their_ratios() -> None:
+    # The least ratio is the official least over our most: 22.5 / 0.9 and 23.6 / 0.5.
+    assert bench_official.rows(COST) == [
+        ("ms of CPU per step", "0.5 to 0.9", "22.5 to 23.6", "25 to 47.2×"),
+        ("ms of CPU per reset", "0.1 to 0.2", "4.3 to 5.1", "21.5 to 51×"),
+        ("MB resident, world open", "?", "442", "?"),
+        ("MB resident at the peak", "100", "695", "6.95×"),
+    ]
+
+
+def test_the_shop_is_measured_in_a_process_of_its_own_without_torch_on_the_data_given(tmp_path: Path) -> None:
+    cost = bench_official.measure_apart(shops.write(tmp_path), products=1, episodes=4)
+    assert cost.products == 7
+    assert 0 < cost.step[0] <= cost.step[1]
+    assert 0 < cost.reset[0] <= cost.reset[1]
+    assert cost.peak[1] < 200  # importing torch alone takes more
+
+
+def test_a_failing_measurement_of_the_shop_reports_the_childs_last_words(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"measuring the shop ended with 1: .*items_shuffle"):
+        bench_official.measure_apart(tmp_path, products=1, episodes=1)
 
 
 @pytest.mark.parametrize(
