@@ -46,7 +46,10 @@ def prepare_data(config: RunConfig, data: Path, cache: Path, console: Console) -
         line = f"{hashes[kind]}  {path.stat().st_size:>13,} bytes  {path.name}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     facts = world.describe()
-    splits = ", ".join(f"{part['tasks']:,} {split}" for split, part in facts["splits"].items())
+    splits = ", ".join(
+        f"{part['tasks']:,} {split} ({part['share_with_options']:.0%} with options)"
+        for split, part in facts["splits"].items()
+    )
     console.print(
         f"{facts['products']:,} products; {facts['goals']:,} {facts['goal_source']} goals: {splits}; "
         f"content {facts['data_digest'][:12]}",

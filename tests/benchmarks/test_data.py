@@ -43,8 +43,11 @@ def test_a_folder_is_described_by_hashes_and_counts_of_what_is_there(capsys, fol
     for name in ("items_shuffle.json", "items_ins_v2.json", "items_human_ins.json"):
         content = (folder / name).read_bytes()
         assert f"{hashlib.sha256(content).hexdigest()}  {len(content):>13,} bytes  {name}" in out
-    goals = len(world_module.load_world(folder).goals)
-    assert f"400 products; {goals:,} synthetic goals" in out
+    world = world_module.load_world(folder)
+    assert f"400 products; {len(world.goals):,} synthetic goals" in out
+    for split, numbers in world.splits.items():
+        share = sum(bool(world.goals[number].options) for number in numbers) / len(numbers)
+        assert f"{len(numbers):,} {split} ({share:.0%} with options)" in out
     assert not list(tmp_path.glob("cache/webshop-*/catalogue"))
 
 
