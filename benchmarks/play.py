@@ -88,7 +88,7 @@ def play_in(world: World, game: Game, console: Console) -> None:
         else:
             action = watch(player, observation, info, game.pause, console)
         if action is None:
-            say(console, f"left after {steps} steps")
+            say(console, f"left after {counted(steps)}")
             return
         observation, paid, terminated, truncated, facts = env.step(action)
         info, steps, reward = cast(StepInfo, facts), steps + 1, reward + float(paid)
@@ -143,12 +143,17 @@ def complete(typed: str, templates: Sequence[str]) -> str:
 def outcome(info: StepInfo, reward: float, steps: int, truncated: bool) -> Iterator[str]:
     """How an episode ended, with the parts of its reward where it has some."""
     end = "the step limit ended it" if truncated else "the task is over"
-    yield f"{end} after {steps} steps: success {'yes' if info['success'] else 'no'}"
+    yield f"{end} after {counted(steps)}: success {'yes' if info['success'] else 'no'}"
     yield f"reward {reward:.4g}, score {info['score']:.4g}"
     parts: Any = info.get("reward_parts")
     if is_dataclass(parts) and not isinstance(parts, type):
         for name, value in asdict(parts).items():
             yield f"  {name:<16} {value:.4g}" if isinstance(value, float) else f"  {name:<16} {value}"
+
+
+def counted(steps: int) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{steps} step" if steps == 1 else f"{steps} steps"
 
 
 def say(console: Console, *lines: str) -> None:

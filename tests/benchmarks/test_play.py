@@ -67,7 +67,7 @@ def test_numbers_that_are_not_there_templates_and_empty_lines_cost_no_step(data:
 def test_an_action_that_the_shop_does_not_understand_is_said_so_and_costs_a_step(data: Path) -> None:
     output = in_shop(data, "buy it", "q")
     assert "not understood: buy it" in output
-    assert output.endswith("left after 1 steps\n")
+    assert output.endswith("left after 1 step\n")
 
 
 def test_a_search_in_words_works_on_pages_that_offer_no_search_as_in_the_shop(data: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_search_in_words_works_on_pages_that_offer_no_search_as_in_the_shop(da
 
 
 def test_the_end_of_the_input_leaves(data: Path) -> None:
-    assert in_shop(data, "search lamp").endswith("left after 1 steps\n")
+    assert in_shop(data, "search lamp").endswith("left after 1 step\n")
 
 
 def test_the_form_of_pages_can_be_chosen(data: Path) -> None:
