@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -18,7 +19,7 @@ from benchmarks.launch import printable
 from benchmarks.prepare import one_line, open_benchmark
 from benchmarks.progress import display
 from benchmarks.worlds import BENCHMARKS
-from envs.base import Demonstrator, EnvError, Split, StepInfo, World
+from envs.base import Demonstrator, EnvError, Split, StepInfo, TextEnv, World
 
 PLAYERS = ("person", "expert", "demonstrator")
 LEAVE = "q"
@@ -63,14 +64,17 @@ def play(game: Game, data: Path | None, cache: Path, console: Console) -> None:
             game.benchmark, settings, data, cache, lambda status: shown.update(game.benchmark, status)
         )
     try:
-        play_in(world, game, console)
+        with closing(world.make_env()) as env:
+            play_in(env, world, game, console)
     except EnvError as error:
         raise ConfigError(f"{game.benchmark} failed: {one_line(error)}") from error
 
 
-def play_in(world: World, game: Game, console: Console) -> None:
-    """Play one episode in an open world; `ConfigError` for an unknown task, `EnvError` from a failing engine."""
-    env = world.make_env()
+def play_in(env: TextEnv, world: World, game: Game, console: Console) -> None:
+    """Play one episode in an environment of a world.
+
+    Raises `ConfigError` for an unknown task and `EnvError` where the engine fails.
+    """
     try:
         task = game.task or world.panel(cast(Split, game.split), 1).task_ids[0]
         observation, facts = env.reset(options={"task": task})
@@ -111,20 +115,21 @@ def watch(
 
 def ask_action(admissible: Sequence[str], templates: Sequence[str], console: Console) -> str | None:
     """What a person chooses to do; None to leave."""
-    say(console, *(f"{number:>4}  {action}" for number, action in enumerate(admissible, 1)))
+    numbered = {str(number): action for number, action in enumerate(admissible, 1)}
+    say(console, *(f"{number:>4}  {action}" for number, action in numbered.items()))
     while True:
         typed = ask(console, f"number, action or {LEAVE} to leave: ")
         if typed is None or typed == LEAVE:
             return None
-        if not (typed.isascii() and typed.isdigit()):
-            if typed:
-                return complete(typed, templates)
-        elif not 1 <= int(typed) <= len(admissible):
-            say(console, f"no action {typed}, expected 1 to {len(admissible)}")
-        elif _BLANK.search(action := admissible[int(typed) - 1]):
-            say(console, f"type {action} with your own words")
-        else:
+        action = numbered.get(typed)
+        if action is not None and not _BLANK.search(action):
             return action
+        if action is not None:
+            say(console, f"type {action} with your own words")
+        elif typed.isdigit():
+            say(console, f"no action {typed}, expected 1 to {len(numbered)}")
+        elif typed:
+            return complete(typed, templates)
 
 
 def complete(typed: str, templates: Sequence[str]) -> str:
