@@ -10,7 +10,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ from agents.policies.torch_policy import TorchPolicy
 from agents.prompts import system_prompt
 from benchmarks import bench_official, records
 from benchmarks.bench_empg import looped, step_batch, vectorised
-from benchmarks.bench_memory import ROOT, ScoringPass, measure_apart
+from benchmarks.bench_memory import ScoringPass, measure_apart
 from benchmarks.bench_official import choose
-from benchmarks.warm_start.small_model import SmallModelConfig, build_model, train_tokenizer
+from benchmarks.bench_tools import ROOT, figure
+from benchmarks.config import load_suite
+from benchmarks.warm_start.small_model import build_model, train_tokenizer
 from empg.advantages import EmpgConfig
 from envs.webshop import WebShopEnv, WebShopWorld, load_world
 
@@ -148,13 +150,14 @@ def rollout_speed(policy: TorchPolicy, walks: Sequence[Sequence[str]], system: s
 
 
 def bench_rollout(world: WebShopWorld, sizes: Sizes) -> Ratio:
-    """Tokens per second with the cache kept across turns against reading everything again at each turn."""
+    """Tokens per second with the cache kept across turns against reading everything again at each turn.
+
+    The model has the shape of the shipped policy.
+    """
     walks = walk(world, sizes.conversations, sizes.turns, sizes.page_characters)
     system = system_prompt(world.name)
     context = sizes.turns * (sizes.page_characters + sizes.new_tokens) + 2048
-    config = SmallModelConfig(
-        key_value_heads=2, vocab_size=2048, max_context=context
-    )  # the shipped policy's shape
+    config = replace(load_suite("webshop").base.warm_start.model, max_context=context)
     texts = [page for pages in walks for page in pages]
     tokenizer = train_tokenizer([system, *texts], config.vocab_size)
     page_tokens = sum(len(tokenizer(page).input_ids) for page in texts) / len(texts)
@@ -358,11 +361,6 @@ def show_cost(console: Console, cost: bench_official.Cost) -> None:
 
 def _range(values: Sequence[float], unit: str) -> str:
     return f"{figure(min(values))} to {figure(max(values))}{unit}"
-
-
-def figure(value: float) -> str:
-    """Three significant digits without exponents."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def main(data: Path | None = None) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -22,9 +20,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.bench_memory import ROOT, peak_bytes
-
-_STATUS = Path("/proc/self/status")
+from benchmarks.bench_tools import anonymous_bytes, peak_bytes, run_apart
 
 QUERIES, EPISODES = 200, 50
 
@@ -76,13 +72,8 @@ def show(sides: Mapping[str, Mapping[str, Any]], size: int) -> Table:
 
 def measure_apart(data: Path, cache: Path | None, episodes: int) -> dict[str, Any]:
     """What a new process measures; `RuntimeError` with its last words when it fails."""
-    command = [sys.executable, "-m", "benchmarks.bench_catalogue", str(data), "--episodes", str(episodes)]
-    command += [] if cache is None else ["--cache", str(cache)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"opening the catalogue ended with {done.returncode}: {last}")
-    measured: dict[str, Any] = json.loads(done.stdout)
+    arguments = [str(data), f"--episodes={episodes}"] + ([] if cache is None else [f"--cache={cache}"])
+    measured: dict[str, Any] = run_apart("benchmarks.bench_catalogue", arguments, "opening the catalogue")
     return measured
 
 
@@ -127,14 +118,6 @@ def timed(work: Callable[[], Any]) -> tuple[tuple[float, float], Any]:
     wall, cpu = time.perf_counter(), time.process_time()
     found = work()
     return (time.perf_counter() - wall, time.process_time() - cpu), found
-
-
-def anonymous_bytes() -> int | None:
-    """Memory of this process that is no mapped file; None where the system does not say."""
-    if not _STATUS.exists():
-        return None
-    lines = (line.split() for line in _STATUS.read_text().splitlines())
-    return next((int(parts[1]) * 1024 for parts in lines if parts[0] == "RssAnon:"), None)
 
 
 def main() -> None:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-_STATUS, _CLEAR_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+from benchmarks.bench_tools import peak_bytes, resident_bytes, run_apart
+
+_CLEAR_PEAK = Path("/proc/self/clear_refs")
 
 
 @dataclass(frozen=True)
@@ -35,14 +32,13 @@ def measure_apart(size: ScoringPass) -> int:
     glibc is told to hand large blocks back when they are freed: the peak is then what the pass asks for, not
     what the allocator happened to keep. Raises `RuntimeError` with the child's last words when it fails.
     """
-    command = [sys.executable, "-m", "benchmarks.bench_memory"]
-    command += [f"--{name}={value}" for name, value in asdict(size).items()]
-    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"the scoring pass with chunk {size.chunk} ended with {done.returncode}: {last}")
-    return int(json.loads(done.stdout)["bytes"])
+    done = run_apart(
+        "benchmarks.bench_memory",
+        [f"--{name}={value}" for name, value in asdict(size).items()],
+        f"the scoring pass with chunk {size.chunk}",
+        {"MALLOC_MMAP_THRESHOLD_": str(2**20)},
+    )
+    return int(done["bytes"])
 
 
 def measure_here(size: ScoringPass) -> int:
@@ -94,31 +90,7 @@ def _start_of_peak() -> int:
         _CLEAR_PEAK.write_text("5")
     except OSError:
         return peak_bytes()
-    return _status_bytes("VmRSS")
-
-
-def peak_bytes() -> int:
-    """Most memory this process has held.
-
-    Linux's own counter for this program is preferred to `ru_maxrss`, which a child inherits from its parent.
-    """
-    if _STATUS.exists():
-        return _status_bytes("VmHWM")
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def resident_bytes() -> int | None:
-    """Memory of this process now; None where the system does not say."""
-    return _status_bytes("VmRSS") if _STATUS.exists() else None
-
-
-def _status_bytes(name: str) -> int:
-    for line in _STATUS.read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key == name:
-            return int(value.split()[0]) * 1024
-    raise RuntimeError(f"{_STATUS} has no {name}")
+    return resident_bytes() or peak_bytes()
 
 
 def main() -> None:

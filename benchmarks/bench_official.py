@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bench_memory import ROOT, peak_bytes, resident_bytes
+from benchmarks.bench_tools import figure, peak_bytes, resident_bytes, run_apart
 
 Range = tuple[float, float]
 """Least and most of several measurements."""
@@ -58,19 +56,9 @@ def choose(admissible: Sequence[str], page: str, generator: np.random.Generator)
 
 def measure_apart(data: Path | None, products: int, episodes: int) -> Cost:
     """What a new process measures; `RuntimeError` with its last words when it fails."""
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.bench_official",
-        f"--products={products}",
-        f"--episodes={episodes}",
-    ]
-    command += [] if data is None else [f"--data={data.resolve()}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"measuring the shop ended with {done.returncode}: {last}")
-    return Cost(**json.loads(done.stdout))
+    arguments = [f"--products={products}", f"--episodes={episodes}"]
+    arguments += [] if data is None else [f"--data={data.resolve()}"]
+    return Cost(**run_apart("benchmarks.bench_official", arguments, "measuring the shop"))
 
 
 def measure_here(data: Path | None, products: int, episodes: int) -> Cost:
@@ -146,8 +134,8 @@ def rows(cost: Cost, official: Cost = OFFICIAL) -> list[tuple[str, str, str, str
 
 
 def span(values: Range) -> str:
-    """`0.31 to 0.33`, or one number where both are shown alike; three significant digits."""
-    low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in values)
+    """`0.31 to 0.33`, or one number where both are shown alike."""
+    low, high = map(figure, values)
     return low if low == high else f"{low} to {high}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -89,17 +88,13 @@ def first_difference(outcome: Outcome) -> list[str]:
         return []
     lines = [f"{outcome.name}: first difference at {printable(check.where)}"]
     for part in check.differing:
-        expected, found = (quoted(side.get(part, "nothing")) for side in (check.expected, check.found))
+        # ASCII cannot steer a terminal
+        expected, found = (ascii(side.get(part, "nothing")) for side in (check.expected, check.found))
         same = next((n for n, (a, b) in enumerate(zip(expected, found, strict=False)) if a != b), 0)
         start = max(0, same - BEFORE)
         lines.append(f"  {part} expected: {excerpt(expected, start)}")
         lines.append(f"  {part} found:    {excerpt(found, start)}")
     return lines
-
-
-def quoted(value: Any) -> str:
-    """A value as ASCII text that cannot steer a terminal."""
-    return ascii(value)
 
 
 def excerpt(text: str, start: int) -> str:

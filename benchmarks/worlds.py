@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from envs.base import World
+from envs.base import Progress, World
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,6 @@ class WebShopSettings:
     def __post_init__(self) -> None:
         if self.products < 1:
             raise ValueError(f"products must be positive, got {self.products}")
-
-
-Progress = Callable[[str, int, int], None]
-"""(what is being done, how much of it is done, how much there is)"""
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody looks at."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 import gymnasium
 
 Split = Literal["train", "dev", "test"]
+Progress = Callable[[str, int, int], None]
+"""(what is being done, how much of it is done, how much there is)"""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress that nobody looks at."""
 
 
 class EnvError(RuntimeError):

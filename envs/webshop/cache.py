@@ -24,6 +24,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.base import Progress, silent
 from envs.webshop.catalogue import (
     DataError,
     KindField,
@@ -62,17 +63,10 @@ from envs.webshop.packed import (
 from envs.webshop.sealed import Facts, obtain, sha256
 from envs.webshop.search import SearchIndex, Table, tabulate
 
-Progress = Callable[[str, int, int], None]
-"""(what is being done, how much of it is done, how much there is)"""
-
 KEPT_PRODUCTS = 1024
 """How many products a process keeps as objects."""
 HASHES = "webshop-files.json"
 KIND_FIELDS: tuple[KindField, ...] = get_args(KindField)
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody looks at."""
 
 
 @dataclass(frozen=True, eq=False)

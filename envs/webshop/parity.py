@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from envs.webshop.analysis import analyse
 from envs.webshop.catalogue import Catalogue, DataError, read_folder
@@ -175,10 +176,7 @@ def check_search(official: Official, row: Mapping[str, Any]) -> Iterator[Check]:
 
 def close(left: list[float], right: list[float]) -> bool:
     """Whether two lists of scores are the same but for rounding."""
-    return len(left) == len(right) and all(
-        math.isclose(one, two, rel_tol=0, abs_tol=SCORE_TOLERANCE)
-        for one, two in zip(left, right, strict=True)
-    )
+    return len(left) == len(right) and np.allclose(left, right, rtol=0, atol=SCORE_TOLERANCE)
 
 
 def check_reward(official: Official, row: Mapping[str, Any]) -> Iterator[Check]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
-from envs.base import Demonstrator, Split, TaskPanel
+from envs.base import Demonstrator, Progress, Split, TaskPanel, silent
 from envs.webshop.catalogue import AnyCatalogue, find_files, from_raw, read_folder
 from envs.webshop.env import MAX_STEPS, WebShopEnv
 from envs.webshop.flow import Shop
@@ -162,7 +162,7 @@ def load_world(
     search: SearchKind = "bm25",
     cache: Path | str | None = None,
     mapped_from: int = MAPPED_FROM,
-    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> WebShopWorld:
     """The world of a folder of official files, or of a generated catalogue of `products` products.
 
