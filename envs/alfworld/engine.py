@@ -273,16 +273,16 @@ class Play:
                 yield Act("toggleobject", {**bound, "o": o}), o
         if held is None:
             return
-        bound["o"] = o = held.entity
+        o = held.entity
         if reachable and not held.kinds.isdisjoint(receptacle.holds):
-            yield Act("putobject", bound), o, r
+            yield Act("putobject", {**bound, "o": o}), o, r
         for action, possible in (
             ("cleanobject", held.cleanable and receptacle.cleans),
             ("heatobject", held.heatable and receptacle.heats),
             ("coolobject", held.coolable and receptacle.cools),
         ):
             if possible:
-                yield Act(action, bound), o, r
+                yield Act(action, {**bound, "o": o}), o, r
 
     def _with(self, held: Thing, place: str) -> Iterator[tuple[Act, *tuple[str, ...]]]:
         """What can be done with the thing in hand wherever one stands."""
