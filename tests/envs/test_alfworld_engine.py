@@ -101,7 +101,9 @@ def test_what_is_admissible_at_a_receptacle_depends_on_hand_and_door() -> None:
 def test_what_is_in_hand_does_not_hide_what_a_receptacle_holds() -> None:
     play = houses.play()
     said(play, "go to countertop 1", "take mug 2 from countertop 1", "go to fridge 1")
-    assert said(play, "open fridge 1") == ["You open the fridge 1. The fridge 1 is open. In it, you see a apple 1."]
+    assert said(play, "open fridge 1") == [
+        "You open the fridge 1. The fridge 1 is open. In it, you see a apple 1."
+    ]
 
 
 def test_heating_needs_no_open_door_and_undoes_cooling() -> None:
