@@ -48,6 +48,17 @@ class StepInfo(TypedDict):
     """Where a reward has parts: a dataclass that says why it is what it is, None before it is paid."""
 
 
+class AnyText(gymnasium.spaces.Text):
+    """Strings of any characters up to a length; sampling draws ASCII letters and digits."""
+
+    def __init__(self, max_length: int) -> None:
+        super().__init__(max_length=max_length, min_length=0)
+
+    def contains(self, x: Any) -> bool:
+        """Whether this is a string that is short enough."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+
 class TextEnv(gymnasium.Env[str, str]):
     """A text world with a step limit.
 

@@ -137,12 +137,21 @@ def parse_grammar(text: str) -> Grammar:
 
     Raises `GameError` where it has no task, an action without template, or a rule that cannot be read.
     """
+    found = _find_task(text)
+    rest = text[: found.start(1)] + '""' + text[found.end(1) :]
+    return _parse_rest(rest).with_task(task_of(text))
+
+
+def task_of(text: str) -> str:
+    """The task's sentence in a grammar, without what introduces it; `GameError` where there is none."""
+    return str(json.loads(_find_task(text)[1])).removeprefix(_TASK_PREFIX)
+
+
+def _find_task(text: str) -> re.Match[str]:
     found = _TASK.search(text)
     if found is None:
         raise GameError('the grammar has no rule "task", expected one with the task\'s sentence')
-    rest = text[: found.start(1)] + '""' + text[found.end(1) :]
-    task = str(json.loads(found[1]))
-    return _parse_rest(rest).with_task(task.removeprefix(_TASK_PREFIX))
+    return found
 
 
 @lru_cache(maxsize=8)

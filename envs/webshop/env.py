@@ -31,9 +31,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
-
-from envs.base import StepInfo, TextEnv
+from envs.base import AnyText, StepInfo, TextEnv
 from envs.webshop.flow import State, advance, page_of
 from envs.webshop.pages import ObservationMode, Page, clickables, render
 
@@ -54,17 +52,6 @@ class WebShopInfo(StepInfo):
     has_search_bar: bool
     clickables: tuple[str, ...]
     """What `click[...]` accepts, in the official order; `search` is listed on the search page but refused."""
-
-
-class AnyText(gymnasium.spaces.Text):
-    """Strings of any characters up to a length; sampling draws ASCII letters and digits."""
-
-    def __init__(self, max_length: int) -> None:
-        super().__init__(max_length=max_length, min_length=0)
-
-    def contains(self, x: Any) -> bool:
-        """Whether this is a string that is short enough."""
-        return isinstance(x, str) and len(x) <= self.max_length
 
 
 class WebShopEnv(TextEnv):
