@@ -98,8 +98,8 @@ def describe(failures: Sequence[Failure]) -> None:
 
 def make_report(folder: Path, console: Console) -> None:
     """Table and figures of a suite folder; `ConfigError` when its records cannot be read or compared."""
-    from benchmarks.reporting.load import RecordError
     from benchmarks.reporting.report import write_report
+    from benchmarks.reporting.schema import RecordError
 
     try:
         report = write_report(folder, console)

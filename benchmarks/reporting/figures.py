@@ -19,9 +19,10 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from benchmarks.reporting.load import IterationRow, Run
+from benchmarks.reporting.load import Run
 from benchmarks.reporting.outcomes import label
 from benchmarks.reporting.paper import EntropyChangeBin
+from benchmarks.reporting.schema import IterationRow
 from benchmarks.reporting.stats import Array
 from benchmarks.reporting.tables import csv_text, one_line
 

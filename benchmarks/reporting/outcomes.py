@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
 from benchmarks.reporting import stats
-from benchmarks.reporting.load import MODES, Evaluation, Run, Suite
+from benchmarks.reporting.columns import What, of_type
+from benchmarks.reporting.evaluations import MODES, Evaluation
+from benchmarks.reporting.load import Run, Suite
 from benchmarks.reporting.stats import Array, Interval, Spread
-
-What = Literal["success", "score"]
 
 WARM_START, EXPERT = "warm-start", "expert"
 LABELS = {
@@ -38,6 +37,14 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Part:
+    """The episodes behind a measure that is not of all tasks."""
+
+    episodes: int
+    errored: int
+
+
+@dataclass(frozen=True)
 class ArmRow:
     """All that the main table says of a variant."""
 
@@ -51,8 +58,10 @@ class ArmRow:
     episodes: int
     """Evaluated episodes, all modes and seeds together."""
     errored: int
-    measures: dict[tuple[str, What], Measure | None]
-    """By evaluation mode; None where nothing was evaluated."""
+    measures: dict[tuple[str, str], Measure | None]
+    """By evaluation mode and name (`success`, `success:pick`); None where nothing was evaluated."""
+    parts: Mapping[str, Part]
+    """By name, of the measures of one task type."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,18 @@ class Difference:
     score: Interval
     p_value: float | None
     """Exact McNemar test; only where one pair of runs played every task once."""
+    parts: Mapping[str, float | None]
+    """By name, of the measures of one task type: the difference alone; None where no task of it is left."""
+
+    def of(self, what: What) -> Interval:
+        """The difference in one measure."""
+        return self.success if what == "success" else self.score
+
+    def estimate(self, name: str) -> float | None:
+        """The difference in a measure of all tasks or of one task type."""
+        if name in self.parts:
+            return self.parts[name]
+        return (self.score if name == "score" else self.success).estimate
 
     @property
     def verdict(self) -> str:
@@ -114,10 +135,30 @@ def arm_row(suite: Suite, variant: str) -> ArmRow:
         tasks=max((len(found.task_ids) for found in evaluations), default=0),
         episodes=sum(found.success.size for found in evaluations),
         errored=sum(len(found.errors) for found in evaluations),
-        measures={
-            (mode, what): _measure(_of_mode(runs, mode), what) for mode in MODES for what in get_args(What)
-        },
+        measures=_measures(suite, runs),
+        parts={name: _part(evaluations, tasks) for name, tasks in _tasks_of_types(suite).items()},
     )
+
+
+def _tasks_of_types(suite: Suite) -> dict[str, frozenset[str]]:
+    """The tasks behind each measure of a task type."""
+    return {of_type(name): suite.tasks_of(name) for name in suite.columns.types}
+
+
+def _measures(suite: Suite, runs: Sequence[Run]) -> dict[tuple[str, str], Measure | None]:
+    types = _tasks_of_types(suite)
+    found: dict[tuple[str, str], Measure | None] = {}
+    for mode in MODES:
+        played = _of_mode(runs, mode)
+        found |= {(mode, what): _measure(played, what) for what in suite.columns.measures}
+        for name, tasks in types.items():
+            found[mode, name] = _measure([one.only(tasks) for one in played], "success")
+    return found
+
+
+def _part(evaluations: Sequence[Evaluation], tasks: frozenset[str]) -> Part:
+    played = [found.only(tasks) for found in evaluations]
+    return Part(sum(found.success.size for found in played), sum(len(found.errors) for found in played))
 
 
 def _of_mode(runs: Sequence[Run], mode: str) -> list[Evaluation]:
@@ -149,11 +190,14 @@ def comparisons(suite: Suite) -> tuple[Comparison, ...]:
 
 def compare(suite: Suite, treated: str, reference: str) -> Comparison:
     """Paired over the tasks that every run of both variants finished."""
-    found = {mode: _difference(suite.of(treated), suite.of(reference), mode) for mode in MODES}
+    types = _tasks_of_types(suite)
+    found = {mode: _difference(suite.of(treated), suite.of(reference), mode, types) for mode in MODES}
     return Comparison(treated, reference, {mode: value for mode, value in found.items() if value is not None})
 
 
-def _difference(treated: Sequence[Run], reference: Sequence[Run], mode: str) -> Difference | None:
+def _difference(
+    treated: Sequence[Run], reference: Sequence[Run], mode: str, types: Mapping[str, frozenset[str]]
+) -> Difference | None:
     treated, reference = ([run for run in runs if mode in run.evaluations] for runs in (treated, reference))
     fixed = all(run.info.kind != "train" for run in reference)
     if not fixed:
@@ -173,7 +217,16 @@ def _difference(treated: Sequence[Run], reference: Sequence[Run], mode: str) -> 
         success=stats.paired_difference(success, base_success, _generator(), reference_is_fixed=fixed),
         score=stats.paired_difference(score, base_score, _generator(), reference_is_fixed=fixed),
         p_value=stats.mcnemar_exact(success[0] > 0, base_success[0] > 0) if testable else None,
+        parts={name: _mean_difference(arms, tasks) for name, tasks in types.items()},
     )
+
+
+def _mean_difference(arms: Sequence[Sequence[Evaluation]], tasks: frozenset[str]) -> float | None:
+    """First arm minus second on some of the tasks."""
+    (treated, reference), count = paired_rates(
+        [[found.only(tasks) for found in arm] for arm in arms], "success"
+    )
+    return float(treated.mean() - reference.mean()) if count else None
 
 
 def paired_rates(arms: Sequence[Sequence[Evaluation]], what: What) -> tuple[list[Array], int]:

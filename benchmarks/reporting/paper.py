@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,15 +14,26 @@ METHODS = ("grpo", "grpo+empg", "dapo", "dapo+empg")
 
 
 @dataclass(frozen=True)
+class PaperNumber:
+    """One result in percent, over 3 seeds."""
+
+    mean: float
+    std: float
+
+    @property
+    def cell(self) -> str:
+        """`58.2 ± 2.4`."""
+        return f"{self.mean:.1f} ± {self.std:.1f}"
+
+
+@dataclass(frozen=True)
 class PaperRow:
-    """WebShop results of one method in the paper's Table 1, in percent, mean and std over 3 seeds."""
+    """Results of one method on one benchmark in the paper's Table 1."""
 
     base: str
     method: str
-    success: float
-    success_std: float
-    score: float
-    score_std: float
+    numbers: Mapping[str, PaperNumber]
+    """By measure: `success`, `success:pick`."""
 
 
 @dataclass(frozen=True)
@@ -35,28 +47,25 @@ class EntropyChangeBin:
     """Average change of step entropy after RL; the paper does not state its unit."""
 
 
-def webshop_rows(folder: Path = FOLDER) -> tuple[PaperRow, ...]:
+def table1_rows(columns: Mapping[str, str], folder: Path = FOLDER) -> tuple[PaperRow, ...]:
     """The authors' own four methods on both Qwen2.5 models.
 
-    Raises `ValueError` when one of them is not in the file.
+    `columns`: measure -> its column of the file; the std is in `<column>_std`.
+    Raises `ValueError` when one of the methods is not in the file.
     """
     path = folder / "table1.csv"
     rows = {(row["base"], row["method"]): row for row in _read(path)}
     wanted = [(base, method) for base in BASES for method in METHODS]
     if missing := [key for key in wanted if key not in rows]:
         raise ValueError(f"{path}: no row for {missing[0]}; expected all of {METHODS} for both of {BASES}")
-    return tuple(_paper_row(rows[key]) for key in wanted)
+    return tuple(_paper_row(rows[key], columns) for key in wanted)
 
 
-def _paper_row(row: dict[str, str]) -> PaperRow:
-    return PaperRow(
-        base=row["base"],
-        method=row["method"],
-        success=float(row["webshop_success"]),
-        success_std=float(row["webshop_success_std"]),
-        score=float(row["webshop_score"]),
-        score_std=float(row["webshop_score_std"]),
-    )
+def _paper_row(row: dict[str, str], columns: Mapping[str, str]) -> PaperRow:
+    numbers = {
+        name: PaperNumber(float(row[column]), float(row[f"{column}_std"])) for name, column in columns.items()
+    }
+    return PaperRow(row["base"], row["method"], numbers)
 
 
 def entropy_change(folder: Path = FOLDER) -> tuple[EntropyChangeBin, ...]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from benchmarks.reporting import figures, paper, tables
-from benchmarks.reporting.load import EVALUATED_SPLIT, REPORT_FOLDER, Run, Suite, load_steps, load_suite
+from benchmarks.reporting import figures, long_form, main_tables, paper, paper_tables, tables
+from benchmarks.reporting.load import REPORT_FOLDER, Run, Suite, load_steps, load_suite
 from benchmarks.reporting.outcomes import (
     EXPERT,
     WARM_START,
@@ -24,6 +24,7 @@ from benchmarks.reporting.outcomes import (
     comparisons,
     variants,
 )
+from benchmarks.reporting.schema import EVALUATED_SPLIT
 
 FILES = (
     "table.md", "table.csv", "differences.csv", "kl_loss.csv", "kl_loss.png", "learning_curve.csv",
@@ -57,16 +58,16 @@ def write_report(
     rows = tuple(arm_row(suite, variant) for variant in variants(suite))
     found = comparisons(suite)
     facts = provenance(suite)
-    on_webshop = any(run.info.benchmark == "webshop" for run in suite.runs)
-    papers = paper.webshop_rows() if on_webshop else ()
+    columns = suite.columns
+    papers = paper.table1_rows(columns.paper) if suite.runs and columns.paper else ()
     size = model_size(suite)
-    shown = [tables.main_table(rows, suite.name), tables.difference_table(found)]
+    shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns.measures)]
     if papers:
-        shown.append(tables.paper_table(rows, found, papers, size))
+        shown.append(paper_tables.paper_table(rows, found, papers, size, suite))
     contents = {
         "table.md": tables.to_markdown(shown, facts).encode(),
-        "table.csv": tables.main_csv(rows, papers, size).encode(),
-        "differences.csv": tables.difference_csv(found).encode(),
+        "table.csv": long_form.main_csv(rows, papers, size).encode(),
+        "differences.csv": long_form.difference_csv(found, columns.measures).encode(),
         **_figures(suite),
     }
     folder = suite_folder / REPORT_FOLDER
@@ -114,7 +115,7 @@ def provenance(suite: Suite) -> dict[str, str]:
     facts = {
         "model": _distinct(_flat(info.policy) for info in infos if info.policy),
         "data": _flat(infos[0].world),
-        "test panel": "none" if panel is None else f"{panel.size} tasks, sha256 {panel.digest[:12]}",
+        "test panel": "none" if panel is None else f"{suite.panel}, sha256 {panel.digest[:12]}",
         "scale": infos[0].scale,
         "training": f"{', '.join(map(str, trained)) or 'no'} iterations; the last checkpoint is evaluated",
         "seeds": ", ".join(map(str, suite.planned_seeds)) or "none",
@@ -137,7 +138,9 @@ def provenance(suite: Suite) -> dict[str, str]:
 
 def _errors(runs: Sequence[Run]) -> str:
     """The most frequent environment failures with their counts."""
-    counted = Counter(error for run in runs for found in run.evaluations.values() for error in found.errors)
+    counted = Counter(
+        error for run in runs for found in run.evaluations.values() for _, error in found.errors
+    )
     ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{count} × {tables.one_line(error)[:200]}" for error, count in ranked[:SHOWN_ERRORS]]
     if len(ranked) > SHOWN_ERRORS:

@@ -203,7 +203,7 @@ def test_the_papers_rows_stand_beside_ours_with_both_model_sizes(suite: Path) ->
 
 
 def test_the_papers_rows_are_left_out_of_other_benchmarks(suite: Path) -> None:
-    add_run(suite, "grpo", config={"benchmark": "alfworld"})
+    add_run(suite, "grpo", config={"benchmark": "corridor"})
     assert "Qwen" not in (write_report(suite).folder / "table.md").read_text()
 
 

@@ -1,0 +1,61 @@
+"""Numbers as the cells of tables show them."""
+
+from __future__ import annotations
+
+from benchmarks.reporting.outcomes import ArmRow, Measure
+from benchmarks.reporting.stats import Interval
+
+MISSING = "—"
+
+
+def percent(value: float) -> str:
+    """`41.5`."""
+    return f"{100 * value:.1f}"
+
+
+def points(value: float | None) -> str:
+    """`+2.6`, in percentage points."""
+    return MISSING if value is None else f"{100 * value:+.1f}"
+
+
+def mean_cell(measure: Measure | None) -> str:
+    """`41.5`, with `± 2.1` after it when there is more than one seed."""
+    if measure is None:
+        return MISSING
+    sd = "" if measure.spread.sd is None else f" ± {percent(measure.spread.sd)}"
+    return percent(measure.spread.mean) + sd
+
+
+def measure_cell(measure: Measure | None) -> str:
+    """`41.5 [34.9, 48.4]`, with `± 2.1` after the mean when there is more than one seed."""
+    if measure is None:
+        return MISSING
+    return f"{mean_cell(measure)} [{percent(measure.interval.low)}, {percent(measure.interval.high)}]"
+
+
+def part_cell(measure: Measure | None, whole: Measure | None) -> str:
+    """The same for a part of the tasks, which says `(1/2 seeds)` where some seed has a result for the whole only."""
+    if measure is None or whole is None:
+        return MISSING
+    there, all_seeds = len(measure.spread.values), len(whole.spread.values)
+    return measure_cell(measure) + ("" if there == all_seeds else f" ({there}/{all_seeds} seeds)")
+
+
+def difference_cell(interval: Interval) -> str:
+    """`+2.6 [-1.0, +6.2]`, in percentage points."""
+    return f"{points(interval.estimate)} [{points(interval.low)}, {points(interval.high)}]"
+
+
+def errored_cell(row: ArmRow) -> str:
+    """`4/40`: episodes that failed in the environment, of all."""
+    return f"{row.errored}/{row.episodes}" if row.episodes else MISSING
+
+
+def seeds_cell(row: ArmRow) -> str:
+    """`3/3`; `(2/3 seeds)` when some are missing; a single seed says `n=1`."""
+    if row.seeds == 0:
+        return MISSING if row.planned <= 1 else f"(0/{row.planned} seeds)"
+    single = ", n=1" if row.seeds == 1 else ""
+    if row.seeds < row.planned:
+        return f"({row.seeds}/{row.planned} seeds{single})"
+    return f"{row.seeds}/{max(row.planned, row.seeds)}{single}"

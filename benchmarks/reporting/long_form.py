@@ -1,0 +1,71 @@
+"""All numbers of the tables as CSV, one value a line, with interval, unit and n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.reporting.columns import What
+from benchmarks.reporting.outcomes import ArmRow, Comparison
+from benchmarks.reporting.paper import PaperRow
+from benchmarks.reporting.stats import Interval
+from benchmarks.reporting.tables import csv_text, one_line
+
+CSV_COLUMNS = (
+    "source", "model", "method", "mode", "measure", "mean", "sd_over_seeds", "low", "high", "interval",
+    "unit", "tasks", "seeds", "planned_seeds", "episodes", "errored", "per_seed",
+)  # fmt: skip
+DIFFERENCE_COLUMNS = (
+    "treated", "reference", "mode", "measure", "difference", "low", "high", "interval", "unit", "tasks",
+    "seeds", "mcnemar_p", "verdict",
+)  # fmt: skip
+
+
+def main_csv(rows: Sequence[ArmRow], paper: Sequence[PaperRow], size: str) -> str:
+    """Long form, values in [0, 1]: ours by variant, mode and measure, then the paper's; empty if missing."""
+    lines: list[Sequence[object]] = []
+    for row in rows:
+        for (mode, name), measure in row.measures.items():
+            numbers: list[object] = [""] * 7
+            if measure is not None:
+                one, interval = measure.spread, measure.interval
+                sd = "" if one.sd is None else _exact(one.sd)
+                numbers = [_exact(one.mean), sd, *_interval_cells(interval), interval.n]
+            per_seed = "" if measure is None else " ".join(map(_exact, measure.spread.values))
+            head = ("ours", size, one_line(row.variant), mode, name)
+            behind = row.parts.get(name, row)
+            lines.append((*head, *numbers, row.seeds, row.planned, behind.episodes, behind.errored, per_seed))
+    for theirs in paper:
+        for name, number in theirs.numbers.items():
+            source = ("paper", theirs.base, theirs.method, "not stated", name)
+            values = (_exact(number.mean / 100), _exact(number.std / 100))
+            lines.append((*source, *values, *[""] * 5, 3, 3, "", "", ""))
+    return csv_text(CSV_COLUMNS, lines)
+
+
+def difference_csv(found: Sequence[Comparison], measures: Sequence[What]) -> str:
+    """Long form of the comparisons, values in [-1, 1]."""
+    lines: list[Sequence[object]] = []
+    for one in found:
+        for mode, difference in one.by_mode.items():
+            for what in measures:
+                interval = difference.of(what)
+                p_value = (
+                    "" if difference.p_value is None or what != "success" else _exact(difference.p_value)
+                )
+                verdict = difference.verdict if what == "success" else ""
+                numbers = (
+                    _exact(interval.estimate),
+                    *_interval_cells(interval),
+                    interval.n,
+                    len(difference.seeds),
+                )
+                lines.append((one.treated, one.reference, mode, what, *numbers, p_value, verdict))
+    return csv_text(DIFFERENCE_COLUMNS, lines)
+
+
+def _interval_cells(interval: Interval) -> tuple[str, str, str, str]:
+    return _exact(interval.low), _exact(interval.high), interval.method, interval.unit
+
+
+def _exact(value: float) -> str:
+    return f"{value:.6f}"

@@ -1,0 +1,144 @@
+"""Our own results: a row per variant, overall or by task type, and a row per comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.reporting.cells import (
+    MISSING,
+    difference_cell,
+    errored_cell,
+    measure_cell,
+    part_cell,
+    seeds_cell,
+)
+from benchmarks.reporting.columns import What
+from benchmarks.reporting.load import Suite
+from benchmarks.reporting.outcomes import SIGNIFICANCE, ArmRow, Comparison
+from benchmarks.reporting.tables import VERDICT, Table
+
+ONE_SEED = "They do not cover the chance of training: one seed (n=1) says nothing about another. "
+ERRORED = "Errored episodes failed in the environment and are left out of every rate."
+P_VALUE = "McNemar p"
+
+
+def main_table(rows: Sequence[ArmRow], suite: Suite) -> Table:
+    """One row per variant: results with intervals, errors, seeds."""
+    return _by_type(rows, suite) if suite.columns.types else _overall(rows, suite.name)
+
+
+def _overall(rows: Sequence[ArmRow], name: str) -> Table:
+    """Success and score."""
+    tasks = max(row.tasks for row in rows)
+    return Table(
+        title=f"{name}: success and score on the pinned test panel (%)",
+        columns=(
+            "method",
+            "success, sampled",
+            "success, greedy",
+            "score, sampled",
+            "errored",
+            "seeds",
+        ),
+        rows=tuple(_overall_row(row) for row in rows),
+        note=(
+            f"Last checkpoint, {tasks} tasks. Sampled: temperature 1, no truncation of the distribution. "
+            "Success: mean over seeds (± sd over seeds where there are several) and Wilson 95% interval; "
+            "score: the same with a 95% bootstrap interval. Unit of both intervals: tasks. "
+            f"{ONE_SEED}{ERRORED}"
+        ),
+    )
+
+
+def _overall_row(row: ArmRow) -> tuple[str, ...]:
+    shown: tuple[tuple[str, What], ...] = (
+        ("sampled", "success"),
+        ("greedy", "success"),
+        ("sampled", "score"),
+    )
+    cells = [measure_cell(row.measures[key]) for key in shown]
+    return (row.label, *cells, errored_cell(row), seeds_cell(row))
+
+
+def _by_type(rows: Sequence[ArmRow], suite: Suite) -> Table:
+    """Success on each task type and on all tasks."""
+    types = suite.columns.types
+    counts = {name: len(suite.tasks_of(name)) for name in types}
+    return Table(
+        title=f"{suite.name}: success by task type on {suite.panel or 'no panel'} (%)",
+        columns=(
+            "method",
+            *(f"{heading} (n={counts[name]})" for name, heading in types.items()),
+            "All, sampled",
+            "All, greedy",
+            "errored",
+            "seeds",
+        ),
+        rows=tuple(_type_row(row) for row in rows),
+        note=(
+            f"Last checkpoint; {suite.panel or 'no panel'}{_sum(list(counts.values()), suite)}. "
+            "Task types: sampled. Sampled: temperature 1, no truncation of the distribution. "
+            "Each cell: success, mean over seeds (± sd over seeds where there are several) and Wilson 95% "
+            "interval. Unit of the intervals: tasks, so that of a type with few tasks is wide. "
+            f"{ONE_SEED}{ERRORED}"
+        ),
+        wide=True,
+    )
+
+
+def _type_row(row: ArmRow) -> tuple[str, ...]:
+    whole = row.measures["sampled", "success"]
+    cells = [part_cell(row.measures["sampled", name], whole) for name in row.parts]
+    cells += [measure_cell(whole), measure_cell(row.measures["greedy", "success"])]
+    return (row.label, *cells, errored_cell(row), seeds_cell(row))
+
+
+def _sum(counts: Sequence[int], suite: Suite) -> str:
+    """`, by type 24 + 18 = 42`, and how many tasks no type is known of; nothing before a run is complete."""
+    if not suite.task_ids:
+        return ""
+    said = f", by type {' + '.join(map(str, counts))} = {sum(counts)}"
+    if unknown := len(suite.tasks_of("")):
+        said += f", and {unknown} of unknown type, which failed in the environment every time"
+    return said
+
+
+def difference_table(found: Sequence[Comparison], measures: Sequence[What]) -> Table:
+    """One row per comparison and evaluation mode, with the verdict in words."""
+    differences = [difference for comparison in found for difference in comparison.by_mode.values()]
+    columns = ["comparison", "mode", *measures, P_VALUE, "tasks × seeds", VERDICT]
+    rows = [list(row) for comparison in found for row in _difference_rows(comparison, measures)]
+    test, doubt = "McNemar: exact, two-sided, one pair of runs. ", f" or {P_VALUE} ≥ {SIGNIFICANCE}"
+    if all(difference.p_value is None for difference in differences):
+        place = columns.index(P_VALUE)
+        for row in (columns, *rows):
+            del row[place]
+        test = doubt = ""
+    return Table(
+        title="Differences on the same tasks (percentage points)",
+        columns=tuple(columns),
+        rows=tuple(tuple(row) for row in rows),
+        note=(
+            "95% intervals. One seed: paired bootstrap over tasks; it speaks about these two policies, not "
+            "about the methods, and has no width where every task differs equally. Several seeds: Student t "
+            "with tasks and training seeds as chance. "
+            f"{test}Not significant: the interval contains 0{doubt}. "
+            f"Not corrected for {len(differences)} comparisons."
+        ),
+    )
+
+
+def _difference_rows(found: Comparison, measures: Sequence[What]) -> list[tuple[str, ...]]:
+    if not found.by_mode:
+        return [(found.title, *[MISSING] * (4 + len(measures)))]
+    return [
+        (
+            found.title,
+            mode,
+            *(difference_cell(one.of(what)) for what in measures),
+            MISSING if one.p_value is None else f"{one.p_value:.3f}" if one.p_value >= 0.001 else "< 0.001",
+            f"{one.success.n} × {len(one.seeds)}",
+            one.verdict,
+        )
+        for mode, one in found.by_mode.items()
+    ]

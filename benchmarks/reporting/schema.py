@@ -1,0 +1,137 @@
+"""The records of a run as reports read them: strict models, and files that must be whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+EVALUATED_SPLIT = "test"
+
+Mode = Literal["sampled", "greedy"]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class RecordError(ValueError):
+    """A record is unreadable, or runs cannot be compared; the message names the file and the problem."""
+
+
+class Record(BaseModel):
+    """Part of a record that reports rely on; further keys are the writer's business."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Panel(Record):
+    """Which tasks a run saw."""
+
+    digest: str = Field(min_length=1)
+    size: int = Field(ge=1)
+
+
+class _Config(Record):
+    benchmark: str
+
+
+class RunInfo(Record):
+    """`run.json`: what was run and where."""
+
+    suite: str
+    run: str
+    kind: Literal["train", "warm_start", "expert"]
+    variant: str
+    seed: int
+    scale: str
+    digest: str = Field(min_length=1)
+    commit: str | None
+    dirty: bool | None
+    device: Any = None
+    machine: dict[str, Any] = {}
+    world: dict[str, Any]
+    panels: dict[str, Panel]
+    policy: dict[str, Any] | None = None
+    config: _Config
+
+    @property
+    def benchmark(self) -> str:
+        """Which benchmark was played: `webshop`."""
+        return self.config.benchmark
+
+
+class IterationRow(Record):
+    """The columns of `metrics.jsonl` that are drawn; None where a value is not defined."""
+
+    iteration: int = Field(ge=0)
+    sampled_tokens_total: int | None = None
+    success: float | None
+    kl_loss: float | None
+
+
+class EpisodeRow(Record):
+    """One evaluated episode of `eval.jsonl`."""
+
+    iteration: int
+    split: str
+    mode: Mode
+    task_id: str
+    task_type: str = ""
+    sample: int
+    success: bool
+    score: float
+    end: str
+    error: str | None = None
+
+
+class Totals(Record):
+    """Counts of one split and mode."""
+
+    n: int
+    errored: int
+    successes: int
+
+
+class Summary(Record):
+    """`summary.json`: totals by split and mode."""
+
+    iterations: int
+    eval: dict[str, dict[str, Totals]]
+
+
+class Version(Record):
+    """Which form `run.json` has."""
+
+    format: int
+
+
+def read(path: Path) -> bytes:
+    """The content of a file of a run."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def rows(model: type[Model], path: Path) -> list[Model]:
+    """Every line of a JSON Lines file; one that is cut off is an error."""
+    lines = read(path).split(b"\n")
+    if lines[-1]:
+        raise RecordError(
+            f"{path}: line {len(lines)} is cut off; expected every line of a complete run to be whole"
+        )
+    return [parse(model, line, f"{path}: line {number}") for number, line in enumerate(lines[:-1], start=1)]
+
+
+def parse(model: type[Model], content: bytes, where: str) -> Model:
+    """A checked record; the error says `where` and which key."""
+    try:
+        return model.model_validate_json(content)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        said = (
+            problem["msg"]
+            if problem["type"] == "missing"
+            else f"{problem['msg']}, got {problem['input']!r:.80}"
+        )
+        raise RecordError(f"{where}: {place + ': ' if place else ''}{said}") from None
