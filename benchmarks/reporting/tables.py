@@ -74,7 +74,9 @@ def print_tables(console: Console, tables: Iterable[Table], facts: Mapping[str, 
     for table in tables:
         console.print(Text(one_line(table.title), style="bold"))
         blocks = _blocks(table, console.width) if table.wide else [range(1, len(table.columns))]
-        for block in blocks:
+        for number, block in enumerate(blocks):
+            if number:
+                console.print()
             console.print(_on_terminal(table, block))
         console.print(Text(table.note, style="dim"))
         console.print()
