@@ -33,7 +33,9 @@ def main_csv(rows: Sequence[ArmRow], paper: Sequence[PaperRow], size: str) -> st
             per_seed = "" if measure is None else " ".join(map(_exact, measure.spread.values))
             head = ("ours", size, one_line(row.variant), mode, name)
             behind = row.parts.get(name, row)
-            lines.append((*head, *numbers, row.seeds, row.planned, behind.episodes, behind.errored, per_seed))
+            # All of a type's tasks may have failed under one seed; its other seeds still count.
+            seeds = len(measure.spread.values) if measure is not None and name in row.parts else row.seeds
+            lines.append((*head, *numbers, seeds, row.planned, behind.episodes, behind.errored, per_seed))
     for theirs in paper:
         for name, number in theirs.numbers.items():
             source = ("paper", theirs.base, theirs.method, "not stated", name)

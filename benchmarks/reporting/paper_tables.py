@@ -1,4 +1,4 @@
-"""Our sampled results beside the paper's, and what EMPG added in each. Only the model sizes tell how far to compare."""
+"""Our sampled results beside the paper's, and what EMPG added in each."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_a_seed_without_a_result_for_a_type_is_named_in_the_cell(suite: Path) ->
     report = write_report(suite)
     assert cells(report, "GRPO")[4] == "100.0 [20.7, 100.0] (1/2 seeds)"
     (row,) = long_form(report, measure="success:cool", mode="sampled", method="grpo", source="ours")
-    assert row["per_seed"] == "1.000000"
+    assert (row["per_seed"], row["seeds"], row["planned_seeds"]) == ("1.000000", "1", "2")
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

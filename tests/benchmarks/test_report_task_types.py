@@ -88,7 +88,7 @@ def test_a_task_under_two_types_is_refused_within_a_run_and_between_runs(suite: 
 def test_runs_on_other_parts_and_of_other_benchmarks_are_not_mixed(suite: Path) -> None:
     add_alfworld(suite / "parts", "warm-start")
     add_alfworld(suite / "parts", "expert", world=world("seen", 140))
-    with pytest.raises(RecordError, match="world.evaluated_on = "):
+    with pytest.raises(RecordError, match=r"world\.evaluated_on = "):
         load_suite(suite / "parts")
     add_alfworld(suite / "mixed", "warm-start", counts=SMALL)
     add_run(suite / "mixed", "expert", tasks=6, world=world(tasks=6))
