@@ -1,4 +1,4 @@
-# Two commands on a fresh machine with Python 3.11+ and make: `make webshop` and `make test`.
+# Two commands on a fresh machine with Python 3.11+ and make: `make webshop` (or `make alfworld`) and `make test`.
 
 PYTHON   ?= python3
 PIP_ARGS ?=
@@ -18,7 +18,7 @@ BIN  := $(VENV)/bin
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop test data-webshop parity-webshop warm-start bench report clean
+.PHONY: help setup webshop alfworld test data-webshop data-alfworld parity-webshop warm-start bench report clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 webshop: setup  ## train and evaluate all four variants, then the table and the figures
 	$(BIN)/python -m benchmarks run webshop $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
 
+alfworld: setup  ## the same on ALFWorld
+	$(BIN)/python -m benchmarks run alfworld $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
+
 test: export OMP_NUM_THREADS = 1
 test: setup  ## format, lint, types and all tests; nothing is downloaded
 	$(BIN)/ruff format --check .
@@ -53,6 +56,9 @@ warm-start: setup  ## teach the shipped warm-start policy of a suite again
 
 data-webshop: setup  ## check the official files in DATA and prepare them for all runs
 	$(BIN)/python -m benchmarks data webshop $(CHOICES)
+
+data-alfworld: setup  ## check the official games in DATA
+	$(BIN)/python -m benchmarks data alfworld $(CHOICES)
 
 bench: setup  ## measure speed and memory ratios on this machine
 	$(BIN)/python -m benchmarks bench $(if $(DATA),--data '$(DATA)')

@@ -19,6 +19,12 @@ _SYSTEM: dict[str, str] = {
         "Thought: why\n"
         "Action: search[words] or click[button]"
     ),
+    "alfworld": (
+        "Do the task in this room.\n"
+        "Answer with:\n"
+        "Thought: why\n"
+        "Action: go to, open, close, take, move, clean, heat, cool, use, examine, look or inventory"
+    ),
 }
 
 

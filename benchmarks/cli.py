@@ -165,36 +165,66 @@ def check_data(
     suite: SuiteName = "webshop",
     scale: Scale = "default",
     data: Data = None,
+    fetch: Annotated[
+        bool,
+        typer.Option("--download", help="Let the official package download its files into --data first."),
+    ] = False,
     results: Results = Path("results"),
 ) -> None:
     """Say which official files a suite reads; with --data, check them and prepare what runs will share."""
-    from benchmarks.data import describe_needed, prepare_data
+    from benchmarks.data import describe_needed, download, prepare_data
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     loaded = load_suite(suite, scale, official=data is not None)
     describe_needed(loaded.base.benchmark, console)
+    if fetch:
+        if data is None:
+            raise ConfigError("download: no folder is named, expected --data FOLDER")
+        download(loaded.base.benchmark, data)
     if data is not None:
         prepare_data(loaded.base, data, cache_folder(results), console)
 
 
 @app.command("parity")
 def check_parity(
-    benchmark: Annotated[str, typer.Argument(help="Only `webshop` has an official engine to compare with.")],
-    golden: Annotated[Path, typer.Argument(help="Folder of recorded transcripts.")],
+    benchmark: Annotated[str, typer.Argument(help="`webshop` or `alfworld`.")],
+    golden: Annotated[Path | None, typer.Argument(help="webshop: folder of recorded transcripts.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Official files they were recorded on; by default beside or above them."),
+        typer.Option(
+            help="Official files; by default beside or above the transcripts, or where ALFWORLD_DATA says."
+        ),
     ] = None,
+    games: Annotated[
+        int | None, typer.Option(min=1, help="alfworld: how many games; by default all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="alfworld: of the random commands.")] = 0,
+    shard: Annotated[str, typer.Option(help="alfworld: i/n plays every n-th game.")] = "1/1",
+    results: Results = Path("results"),
 ) -> None:
-    """Replay recorded transcripts of the official environment; exit code 1 where anything differs."""
-    from benchmarks.parity import data_of, replay_webshop
+    """Compare with the official environment; exit code 1 where anything differs.
 
-    if benchmark != "webshop":
-        raise ConfigError(f"parity: no transcripts are known of {benchmark!r}, expected 'webshop'")
-    if not golden.is_dir():
-        raise ConfigError(f"golden: no folder {golden}, expected one of recorded transcripts")
-    outcomes = replay_webshop(golden, data or data_of(golden), console)
-    if any(outcome.first for outcome in outcomes):
+    webshop: replay recorded transcripts. alfworld: play every game by both engines; a stopped run goes on.
+    """
+    if benchmark == "webshop":
+        from benchmarks.parity import data_of, replay_webshop
+
+        if golden is None or not golden.is_dir():
+            raise ConfigError(f"golden: no folder {golden or ''}, expected one of recorded transcripts")
+        outcomes = replay_webshop(golden, data or data_of(golden), console)
+        differing = sum(outcome.first is not None for outcome in outcomes)
+    elif benchmark == "alfworld":
+        from benchmarks.parity_alfworld import Shard, replay_alfworld
+
+        part = Shard.parse(shard)
+        name = f"alfworld-{games or 'all'}-seed{seed}-{part.number}of{part.of}.jsonl"
+        out = results / "parity" / name
+        differing = replay_alfworld(data, out, console, games=games, seed=seed, shard=part)
+    else:
+        raise ConfigError(
+            f"parity: no official engine of {benchmark!r} is known, expected webshop or alfworld"
+        )
+    if differing:
         raise typer.Exit(1)
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +16,9 @@ from benchmarks.config import ConfigError, RunConfig
 from benchmarks.prepare import one_line, open_world
 from benchmarks.progress import Status, display
 from benchmarks.worlds import BENCHMARKS
-from envs.webshop.cache import HASHES, content_hashes
+from envs.base import EnvError, Progress, World
+
+Lines = list[str]
 
 
 def describe_needed(benchmark: str, console: Console) -> None:
@@ -22,37 +30,111 @@ def describe_needed(benchmark: str, console: Console) -> None:
         f"{found.origin}.",
         "With `--data FOLDER` this command checks the files of a folder and prepares them.",
     ]
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    show(lines, console)
 
 
 def prepare_data(config: RunConfig, data: Path, cache: Path, console: Console) -> None:
-    """Check the official files in a folder, show what they hold, and put large ones into the cache.
+    """Check the official files in a folder, show what they hold, and put what is large into the cache.
 
-    Raises `ConfigError`: a file is missing, malformed, or without usable products.
+    Raises `ConfigError`: a file is missing, malformed, or without usable tasks.
     """
+    before, after = CHECKS[config.benchmark]
     with display(console) as shown:
 
         def progress(stage: str, done: int, total: int) -> None:
             shown.update("data", Status(stage, done, total))
 
         try:
-            paths = BENCHMARKS[config.benchmark].files(data)
-            hashes = content_hashes(paths, cache / HASHES, progress)
-        except (ValueError, OSError) as error:
+            lines = before(data, cache, progress)
+            world = open_world(config, data, cache, lambda status: shown.update("data", status))
+            lines += after(world, progress)
+        except (EnvError, ValueError, OSError) as error:
             raise ConfigError(one_line(error)) from error
-        world = open_world(config, data, cache, lambda status: shown.update("data", status))
-    for kind, path in paths.items():
-        line = f"{hashes[kind]}  {path.stat().st_size:>13,} bytes  {path.name}"
+    show(lines, console)
+
+
+def show(lines: Lines, console: Console) -> None:
+    """Print lines as they are."""
+    for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _webshop_files(data: Path, cache: Path, progress: Progress) -> Lines:
+    from envs.webshop.cache import HASHES, content_hashes
+    from envs.webshop.catalogue import find_files
+
+    paths = find_files(data)
+    hashes = content_hashes(paths, cache / HASHES, progress)
+    return [f"{hashes[kind]}  {path.stat().st_size:>13,} bytes  {path.name}" for kind, path in paths.items()]
+
+
+def _webshop_world(world: World, progress: Progress) -> Lines:
     facts = world.describe()
     splits = ", ".join(
         f"{part['tasks']:,} {split} ({part['share_with_options']:.0%} with options)"
         for split, part in facts["splits"].items()
     )
-    console.print(
+    return [
         f"{facts['products']:,} products; {facts['goals']:,} {facts['goal_source']} goals: {splits}; "
-        f"content {facts['data_digest'][:12]}",
-        highlight=False,
-        soft_wrap=True,
+        f"content {facts['data_digest'][:12]}"
+    ]
+
+
+def _alfworld_files(data: Path, cache: Path, progress: Progress) -> Lines:
+    from envs.alfworld.games import find_tree
+
+    return [f"games in {find_tree(data)}"]
+
+
+def _alfworld_world(world: World, progress: Progress) -> Lines:
+    """How many games there are of each type; a game of each is won by its walkthrough, or `EnvError`."""
+    from envs.alfworld.games import FOLDERS
+    from envs.alfworld.world import AlfworldWorld
+
+    assert isinstance(world, AlfworldWorld)
+    facts = world.describe()
+    lines, walked = [], list[str]()
+    for split, part in facts["splits"].items():
+        tasks = world.tasks(split)
+        counts = Counter(task.task_type for task in tasks)
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+        lines.append(f"{part['tasks']:,} games in {FOLDERS[part['part']]}: {listed}")
+        walked += {task.task_type: task.task_id for task in tasks}.values()
+    for number, task_id in enumerate(walked):
+        world.check(task_id)
+        progress("walking through games", number + 1, len(walked))
+    return [*lines, f"{len(walked)} walkthroughs won; content {facts['data_digest'][:12]}"]
+
+
+Before = Callable[[Path, Path, Progress], Lines]
+After = Callable[[World, Progress], Lines]
+CHECKS: Mapping[str, tuple[Before, After]] = {
+    "webshop": (_webshop_files, _webshop_world),
+    "alfworld": (_alfworld_files, _alfworld_world),
+}
+"""What is looked at before a benchmark's official files are opened (folder, cache), and afterwards."""
+
+
+def download(benchmark: str, data: Path) -> None:
+    """Let the official package fetch its files into a folder.
+
+    Raises `ConfigError`: the benchmark has no such package, it is not installed, or it failed.
+    """
+    if benchmark != "alfworld":
+        raise ConfigError(
+            f"download: {benchmark} has no package that downloads its files; see `origin` above"
+        )
+    program = shutil.which("alfworld-download", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
+    if program is None:
+        raise ConfigError(
+            "download: no program alfworld-download, expected the official package: "
+            "pip install 'empg-bench[alfworld]'"
+        )
+    data.mkdir(parents=True, exist_ok=True)
+    ended = subprocess.run(
+        [program, "--data-dir", str(data)], check=False, env={**os.environ, "ALFWORLD_DATA": str(data)}
     )
+    if ended.returncode:
+        raise ConfigError(
+            f"download: alfworld-download ended with code {ended.returncode}; its messages are above"
+        )

@@ -132,7 +132,8 @@ class Lines:
         self._console = console
         self._clock = clock
         self._interval = interval
-        self._begun: dict[str, tuple[float, float]] = {}
+        self._begun: dict[tuple[str, str], tuple[float, float]] = {}
+        """When a stage of a run was first heard of, and how much was done then: each has a pace of its own."""
         self._shown: dict[str, tuple[str, int, float]] = {}
 
     def __enter__(self) -> Self:
@@ -147,7 +148,7 @@ class Lines:
         """Print a line when there is news."""
         share = status.done / status.total if status.total else 0.0
         now, stage = self._clock(), status.stage.split(" ")[0]
-        begun, before = self._begun.setdefault(run, (now, status.done))
+        begun, before = self._begun.setdefault((run, stage), (now, status.done))
         last_stage, last_tenth, last_time = self._shown.get(run, ("", -1, -self._interval))
         if stage == last_stage and (int(10 * share) == last_tenth or now - last_time < self._interval):
             return

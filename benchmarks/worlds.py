@@ -43,6 +43,33 @@ class WebShopSettings:
 
 
 @dataclass(frozen=True)
+class AlfworldSettings:
+    """What an ALFWorld suite may say in its `[world]` table; the first four concern generated games only."""
+
+    seed: int = 0
+    train_games: int = 1200
+    test_games: int = 134
+    """Of the seen and of the unseen part each."""
+    most_receptacles: int = 35
+    """Rooms have 10 to this many."""
+    evaluate_on: Literal["unseen", "seen"] = "unseen"
+    """The part that is the test split: rooms of no train game, or other games in the rooms of train games."""
+    max_steps: int = 50
+    """Actions an episode may take; the paper's number."""
+    aliases: bool = False
+    """Whether `put o in/on r` is understood where the game says `move o to r`, and the reverse."""
+    backend: Literal["native", "textworld"] = "native"
+    """The built-in engine, or the official one (extra `alfworld`), which gives the same and is slow."""
+
+    def __post_init__(self) -> None:
+        if min(self.train_games, self.test_games, self.max_steps) < 1:
+            raise ValueError(
+                f"train_games {self.train_games}, test_games {self.test_games}, max_steps {self.max_steps}: "
+                "each must be positive"
+            )
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """A benchmark: the settings of its data, the function that opens it, and where official data comes from."""
 
@@ -50,8 +77,6 @@ class Benchmark:
     load: Callable[[Path | None, Any, Path | None, Progress], World]
     """(folder of official files or None for generated data, settings, cache, progress) -> world. Large official
     data is put into the cache once and shared from there; None holds all in memory."""
-    files: Callable[[Path], Mapping[str, Path]]
-    """The official files in a folder by kind; `ValueError` where one is missing."""
     needed: Mapping[str, str]
     """What each official file is, by its name."""
     origin: str
@@ -64,17 +89,16 @@ def _webshop(data: Path | None, settings: WebShopSettings, cache: Path | None, p
     return load_world(data, cache=cache, progress=progress, **asdict(settings))
 
 
-def _webshop_files(data: Path) -> Mapping[str, Path]:
-    from envs.webshop.catalogue import find_files
+def _alfworld(data: Path | None, settings: AlfworldSettings, cache: Path | None, progress: Progress) -> World:
+    from envs.alfworld import load_world
 
-    return find_files(data)
+    return load_world(data, cache=cache, progress=progress, **asdict(settings))
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "webshop": Benchmark(
         WebShopSettings,
         _webshop,
-        _webshop_files,
         needed={
             "items_shuffle.json or items_shuffle_1000.json": "products",
             "items_ins_v2.json or items_ins_v2_1000.json": "attributes and synthetic instructions",
@@ -84,5 +108,19 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             "setup.sh of the WebShop repository (princeton-nlp/WebShop) downloads them into its folder data: "
             "`-d all` the full set of about 1.18 million products, `-d small` 1,000 products"
         ),
-    )
+    ),
+    "alfworld": Benchmark(
+        AlfworldSettings,
+        _alfworld,
+        needed={
+            "json_2.1.1/train, valid_seen and valid_unseen": "a folder for each game",
+            "game.tw-pddl in each": "the game: its PDDL problem and its text grammar",
+            "traj_data.json in each": "the type of the task",
+        },
+        origin=(
+            "alfworld-download of the official package (alfworld/alfworld, 0.4.2: pip install "
+            "'empg-bench[alfworld]') downloads them into the folder that ALFWORLD_DATA names, 3,553 + 140 + 134 games; "
+            "--download calls it"
+        ),
+    ),
 }

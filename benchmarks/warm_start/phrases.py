@@ -7,8 +7,10 @@ value that has to be copied from a page does not hide inside a furniture token.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 SEPARATOR = " [SEP] "
 """Between the segments of an official WebShop `text` observation."""
@@ -49,6 +51,52 @@ def _runs(page: Sequence[str], constant: set[str], separator: str) -> list[str]:
             runs.append(before + separator.join(page[start:place]) + after)
             start = None
     return runs
+
+
+_UNIT = re.compile(r"\s*(?:[A-Za-z']+|\d+|[^\sA-Za-z\d]+)")
+
+
+def find_wordings(
+    episodes: Sequence[Iterable[str]], *, min_share: float = 0.8, most: int = 48, read: int = 400
+) -> tuple[str, ...]:
+    """Constant wordings of prose, such as `you arrive at` or `, you see a`: the pairs of neighbours that occur most
+    are joined, again and again, while at least `min_share` of the first `read` episodes show what is joined.
+
+    Numbers are never part of one. For worlds whose pages have no separator.
+    """
+    pages = [[_UNIT.findall(page) for page in episode] for episode in episodes[:read]]
+    needed = min_share * len(pages)
+    for _ in range(most):
+        pairs, shown_in = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        for episode in pages:
+            found = [
+                (left, right)
+                for page in episode
+                for left, right in pairwise(page)
+                if not (left.strip().isdigit() or right.strip().isdigit())
+            ]
+            pairs.update(found)
+            shown_in.update(set(found))
+        usual = {pair: count for pair, count in pairs.items() if shown_in[pair] >= needed}
+        if not usual:
+            break
+        best = min(usual, key=lambda pair: (-usual[pair], pair))
+        pages = [[_join(page, best) for page in episode] for episode in pages]
+    used = Counter(
+        unit.strip() for episode in pages for page in episode for unit in page if len(_UNIT.findall(unit)) > 1
+    )
+    return tuple(sorted(used, key=lambda text: (-used[text], text)))
+
+
+def _join(page: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """The page with every such pair as one unit."""
+    joined: list[str] = []
+    for unit in page:
+        if joined and (joined[-1], unit) == pair:
+            joined[-1] += unit
+        else:
+            joined.append(unit)
+    return joined
 
 
 def find_commands(episodes: Sequence[Iterable[str]], *, min_share: float = 0.5) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from benchmarks import records
 from benchmarks.warm_start.demonstrations import Demonstration, DemonstrationConfig, Progress, collect, silent
 from benchmarks.warm_start.examples import make_examples
 from benchmarks.warm_start.measure import MeasureConfig, measure
-from benchmarks.warm_start.phrases import find_commands, find_phrases
+from benchmarks.warm_start.phrases import find_commands, find_phrases, find_wordings
 from benchmarks.warm_start.small_model import SmallModelConfig, build_model, train_tokenizer
 from benchmarks.warm_start.supervised import SupervisedConfig, train
 from envs.base import World
@@ -166,11 +166,12 @@ def build(
 def make_tokenizer(demonstrations: Sequence[Demonstration], vocab_size: int, system: str) -> Any:
     """A tokenizer for the pages and responses of these demonstrations, with tokens for fixed phrases."""
     pages = [demonstration.observations for demonstration in demonstrations]
+    furniture = find_phrases(pages) or find_wordings(pages)
     commands = find_commands([[decision.action for decision in shown.decisions] for shown in demonstrations])
     before, between, _ = format_response("\0", "\0").split("\0")
     phrases = [
         system,
-        *find_phrases(pages),
+        *furniture,
         before,
         between,
         *(between + command for command in commands),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envs.alfworld.engine import Game
 from envs.alfworld.grammar import task_of
 from envs.alfworld.problem import GameError
 from envs.alfworld.tasks import OFFICIAL_TYPES, PARTS, Part, Task, TaskType
@@ -42,6 +43,13 @@ class GameContent:
     """The official text grammar with the task in it; None for a generated game."""
     domain: str | None = None
     """The official PDDL domain; None for a generated game."""
+
+
+def parse_game(content: GameContent) -> Game:
+    """A game for the native engine, with its own texts or, where it has none, the built-in ones."""
+    if content.grammar is None:
+        return Game.parse(content.problem, task=content.task)
+    return Game.parse(content.problem, content.grammar)
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,8 @@ def _content(table: Mapping[str, Any], path: Path) -> GameContent:
         )
     except (KeyError, TypeError) as error:
         raise GameError(f"{path} has no {error}, expected an official game file") from None
+    except GameError as error:
+        raise GameError(f"{path}: {error}") from error
 
 
 def _read_table(path: Path) -> dict[str, Any]:

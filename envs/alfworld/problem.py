@@ -63,7 +63,7 @@ def _sections(text: str) -> dict[str, str]:
     """The text behind each section's keyword, up to the next section."""
     heads = list(_SECTION.finditer(text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
-    return {head[1]: text[head.end() : end] for head, end in zip(heads, ends, strict=True)}
+    return {head[1]: text[head.end() : end] for head, end in zip(heads, ends, strict=False)}
 
 
 def _entities(section: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from agents.chat import ChatFormat
-from benchmarks.warm_start.phrases import find_commands, find_phrases
+from benchmarks.warm_start.phrases import find_commands, find_phrases, find_wordings
 from benchmarks.warm_start.small_model import SPECIAL, SmallModelConfig, build_model, train_tokenizer
 
 TEXTS = (
@@ -190,3 +190,33 @@ def test_fewer_heads_for_keys_and_values_are_built_when_asked(heads, built):
 def test_an_impossible_shape_is_refused(settings, said):
     with pytest.raises(ValueError, match=f"{said} must .*got {settings[said]}"):
         SmallModelConfig(**settings)
+
+
+ROOM = (
+    (
+        "You arrive at desk 1. On the desk 1, you see a mug 1, and a pen 2.",
+        "You pick up the mug 1 from the desk 1.",
+    ),
+    ("You arrive at shelf 3. On the shelf 3, you see a cup 1.", "You pick up the cup 2 from the shelf 1."),
+)
+
+
+def test_wordings_are_the_constant_runs_of_words_between_names_and_numbers():
+    assert set(find_wordings(ROOM)) == {
+        "You arrive at",
+        ". On the",
+        ", you see a",
+        "You pick up the",
+        "from the",
+    }
+
+
+def test_a_wording_that_few_episodes_show_or_that_has_a_number_is_none():
+    rare = [*ROOM, ("You arrive at bed 1.",), ("You arrive at bed 1.",)]
+    assert find_wordings(rare) == ("You arrive at",)
+    assert find_wordings([("bed 1 bed 1",)] * 5) == ()
+    assert find_wordings([]) == ()
+
+
+def test_no_more_wordings_are_joined_than_asked_for():
+    assert len(find_wordings(ROOM, most=1)) == 1
