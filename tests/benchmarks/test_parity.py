@@ -137,7 +137,7 @@ def test_a_folder_without_transcripts_is_refused(data: Path) -> None:
 def test_other_benchmarks_have_no_transcripts(golden: Path) -> None:
     result = CliRunner().invoke(app, ["parity", "chess", str(golden)])
     assert isinstance(result.exception, ConfigError)
-    assert "'chess', expected 'webshop'" in str(result.exception)
+    assert "'chess' is known, expected webshop or alfworld" in str(result.exception)
 
 
 @pytest.mark.parametrize(("start", "shown"), [(0, "abc"), (2, "...c")])

@@ -178,7 +178,7 @@ class RiddleSettings:
 
 @pytest.fixture
 def riddles(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Benchmark(RiddleSettings, lambda *_: RiddleWorld(), lambda _: {}, needed={}, origin="")
+    known = Benchmark(RiddleSettings, lambda *_: RiddleWorld(), needed={}, origin="")
     monkeypatch.setitem(BENCHMARKS, "riddles", known)  # type: ignore[arg-type]
 
 
@@ -214,7 +214,7 @@ def test_a_failing_engine_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("chess",), "error: benchmark: unknown 'chess', expected one of: webshop, riddles"),
+        (("chess",), "error: benchmark: unknown 'chess', expected one of: webshop, alfworld, riddles"),
         (("riddles", "--split", "valid"), "error: split: unknown 'valid', expected one of: train, dev, test"),
         (("riddles", "--policy", "gpt"), "error: policy: unknown 'gpt', expected one of: person, expert"),
         (("riddles", "--task", "9"), "error: unknown task '9': there is riddle-0"),
