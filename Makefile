@@ -7,6 +7,9 @@ SCALE    ?= default
 SEEDS    ?= 1
 DATA     ?=
 GOLDEN   ?=
+GAMES    ?=
+SEED     ?= 0
+SHARD    ?= 1/1
 JOBS     ?=
 RESULTS  ?= results
 
@@ -18,10 +21,10 @@ BIN  := $(VENV)/bin
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld test data-webshop data-alfworld parity-webshop warm-start bench report clean
+.PHONY: help setup webshop alfworld test data-webshop data-alfworld parity-webshop parity-alfworld warm-start bench report clean
 
 help:  ## list the targets and their variables
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 	@echo
 	@echo "variables: SCALE=default|smoke  SEEDS=1  DATA=folder of official files  JOBS=runs at a time"
 	@echo "           RESULTS=results  PYTHON=python3  PIP_ARGS='options for pip install'"
@@ -35,6 +38,13 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
 	touch $@
 
+# Its planner is compiled, which takes minutes and a C++ compiler; only tests and parity-alfworld want it.
+$(VENV)/official: $(VENV)/installed
+	@echo 'installing the official ALFWorld engine, to compare with: minutes, once'
+	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[alfworld]' || \
+	    echo 'NOT INSTALLED: the official ALFWorld engine; tests that compare with it will be skipped'
+	touch $@
+
 webshop: setup  ## train and evaluate all four variants, then the table and the figures
 	$(BIN)/python -m benchmarks run webshop $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
 
@@ -42,7 +52,7 @@ alfworld: setup  ## the same on ALFWorld
 	$(BIN)/python -m benchmarks run alfworld $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
 
 test: export OMP_NUM_THREADS = 1
-test: setup  ## format, lint, types and all tests; nothing is downloaded
+test: setup $(VENV)/official  ## format, lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -50,6 +60,10 @@ test: setup  ## format, lint, types and all tests; nothing is downloaded
 
 parity-webshop: setup  ## replay transcripts of the official environment: GOLDEN=folder, their data in or above it or in DATA
 	$(BIN)/python -m benchmarks parity webshop '$(GOLDEN)' $(if $(DATA),--data '$(DATA)')
+
+parity-alfworld: setup $(VENV)/official  ## play the official games in DATA by both engines: GAMES=n, SEED=0, SHARD=i/n
+	$(BIN)/python -m benchmarks parity alfworld --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') \
+	    $(if $(GAMES),--games $(GAMES)) --seed $(SEED) --shard $(SHARD)
 
 warm-start: setup  ## teach the shipped warm-start policy of a suite again
 	$(BIN)/python -m benchmarks warm-start $(SUITE) --scale $(SCALE)

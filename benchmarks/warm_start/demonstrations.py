@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks.progress import Status
 from benchmarks.seeding import Stream, generator
@@ -44,10 +44,12 @@ class DemonstrationConfig:
     """The first so many tasks of the train split; None: all."""
     samples: int = 1
     """Episodes of each task."""
+    max_steps: int | None = None
+    """Longer episodes are cut after so many decisions; None: never."""
     players: tuple[Player, ...] = (SKILLED,)
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "samples"):
+        for name in ("tasks", "samples", "max_steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be positive, got {value}")
@@ -92,12 +94,23 @@ def collect(
                 place = (int(Stream.DEMONSTRATE), task, sample)
                 player = _choose(config.players, float(generator(seed, *place).random()))
                 carelessness = config.players[player].carelessness
-                played.append(_play(world, env, task_id, (seed, *place), player, carelessness))
+                shown = _play(world, env, task_id, (seed, *place), player, carelessness)
+                played.append(_cut(shown, config.max_steps))
             wins = sum(demonstration.success for demonstration in played)
             progress(Status("demonstrations", len(played), total, f"success {wins / len(played):.2f}"))
     finally:
         env.close()
     return played
+
+
+def _cut(shown: Demonstration, steps: int | None) -> Demonstration:
+    """The first decisions of a demonstration; whether it succeeded stays as it was played."""
+    return replace(
+        shown,
+        observations=shown.observations[:steps],
+        admissible=shown.admissible[:steps],
+        decisions=shown.decisions[:steps],
+    )
 
 
 def _choose(players: tuple[Player, ...], uniform: float) -> int:

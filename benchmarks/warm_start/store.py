@@ -187,6 +187,8 @@ def identity(world: World, config: WarmStartConfig, rollout: RolloutConfig) -> d
     settings = asdict(config)
     for silent_key in ("name", "measure"):
         del settings[silent_key]
+    if settings["demonstrations"]["max_steps"] is None:
+        del settings["demonstrations"]["max_steps"]  # policies from before it existed stay valid
     layout = ("layout", "window", "max_observation_tokens", "max_new_tokens")
     found = {
         "format": FORMAT,

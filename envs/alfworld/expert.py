@@ -3,8 +3,9 @@
 Skilled: goes through the room by where such things usually are, opens what is closed, takes the thing, cleans, heats or
 cools it where that is asked, and puts it where it belongs, or switches the lamp on. It remembers what it saw.
 Careless, by kind of decision: `search` goes anywhere; `open` leaves a door closed and goes on; `take` takes something
-else; `process` brings the thing as it is; `place` puts it down where it stands. A careless move can be made good, and
-the player does so once it sees that the task is not over.
+else; `process` brings the thing as it is; `place` puts it down where it stands, or is content with one of two. After a
+careless `process` or `place` it thinks that the task is done, and looks around. All can be made good, and the player
+does so unless it is careless again.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class AlfworldDemonstrator:
         self._as_it_is = set[str]()
         """Things that it carelessly brings without that."""
         self._placed = set[str]()
+        self._content = ""
+        """The careless habit by which it thinks that the task is done."""
         self._last = Decision("", "", "")
 
     def decide(self, observation: str, info: StepInfo) -> Decision:
@@ -99,7 +102,11 @@ class AlfworldDemonstrator:
             self._places = dict.fromkeys(_names(observation))
         elif info["action_valid"]:
             self._notice(observation, self._request)
-        self._last = self._next(self._request, info["admissible"])
+        if self._content and self._careless(self._content):
+            self._last = Decision(self._content, "Done", "look", careless=True)
+        else:
+            self._content = ""
+            self._last = self._next(self._request, info["admissible"])
         return self._last
 
     # What is known
@@ -124,6 +131,10 @@ class AlfworldDemonstrator:
             self._as_it_is.discard(thing)
             if (kind_of(thing), kind_of(where)) == (request.kind, request.goal):
                 self._placed.add(thing)
+            if self._last.careless:
+                self._content = self._last.kind
+            elif request.process == "two" and self._placed:
+                self._content = "place"
         elif verb == request.process:
             self._ready.add(self._held)
 
@@ -137,13 +148,10 @@ class AlfworldDemonstrator:
     def _to_search(self, kind: str) -> list[str]:
         """Places to look into for things of a kind, the most promising first; those left closed come last."""
         chances = _usual().get(kind, {})
-        count = {
-            name: sum(kind_of(other) == kind_of(name) for other in self._places) for name in self._places
-        }
 
         def rank(name: str) -> tuple[bool, float, str, int]:
             cost = 2 if kind_of(name) in _openable() else 1
-            promise = chances.get(kind_of(name), 0) / count[name] / cost
+            promise = chances.get(kind_of(name), 0) / cost
             return name in self._left, -promise, kind_of(name), int(name.rpartition(" ")[2])
 
         unknown = [name for name, seen in self._places.items() if seen is None]
