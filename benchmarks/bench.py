@@ -23,7 +23,7 @@ from rich.table import Table
 from agents.policies.base import Sampling, Turn
 from agents.policies.torch_policy import TorchPolicy
 from agents.prompts import system_prompt
-from benchmarks import bench_official, records
+from benchmarks import bench_alfworld, bench_official, records
 from benchmarks.bench_empg import looped, step_batch, vectorised
 from benchmarks.bench_memory import ScoringPass, measure_apart
 from benchmarks.bench_official import choose
@@ -50,6 +50,7 @@ class Sizes:
     page_characters: int = 2000
     """Length that pages are cut to; few are longer."""
     shop_episodes: int = 300
+    alfworld_games: int = bench_alfworld.GAMES
     steps: int = 100_000
     """Agent steps in the batch that EMPG modulates."""
     tokens_per_step: int = 8
@@ -292,6 +293,8 @@ def run_bench(
         status.update("shop")
         results.extend(bench_shop(world, sizes))
         cost = bench_official.measure_apart(data, sizes.products, sizes.shop_episodes)
+        status.update("ALFWorld")
+        games = bench_alfworld.measure_apart(sizes.alfworld_games)
         status.update("EMPG")
         results.append(bench_empg(sizes))
         status.update("memory")
@@ -306,10 +309,12 @@ def run_bench(
         "rates": [
             asdict(one) | {"rate": statistics.median(one.values)} for one in results if isinstance(one, Rate)
         ],
+        "alfworld": asdict(games),
         "webshop": {"here": asdict(cost), "official": asdict(bench_official.OFFICIAL)},
     }
     show(console, results)
     show_cost(console, cost)
+    bench_alfworld.show_costs(console, games)
     if out is not None:
         records.write_json(out, report)
     return report

@@ -30,6 +30,7 @@ TINY = bench.Sizes(
     new_tokens=4,
     page_characters=120,
     shop_episodes=3,
+    alfworld_games=1,
     steps=50,
 )
 
