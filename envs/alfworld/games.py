@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.alfworld.engine import Game
-from envs.alfworld.grammar import task_of
+from envs.alfworld.grammar import parse_grammar, task_of
 from envs.alfworld.problem import GameError
 from envs.alfworld.tasks import OFFICIAL_TYPES, PARTS, Part, Task, TaskType
 from envs.base import Progress, silent
@@ -154,7 +154,7 @@ class OfficialGames:
         self._refs: dict[str, GameRef] = {}
         self._tasks: dict[Part, tuple[Task, ...]] = {}
         seen: dict[str, dict[str, Any]] = {}
-        lines = []
+        lines, putting = list[str](), set[str]()
         total, done = sum(map(len, games.values())), 0
         for part, refs in games.items():
             tasks = []
@@ -169,11 +169,13 @@ class OfficialGames:
                 tasks.append(Task(ref.task_id, entry["type"], entry["task"]))
                 self._refs[ref.task_id] = ref
                 lines.append(f"{part} {ref.task_id} {entry['sha256']}\n")
+                putting.add(entry["put"])
             self._tasks[part] = tuple(tasks)
         _check_counts(tree, {part: len(tasks) for part, tasks in self._tasks.items()}, counts)
         if memo is not None and seen != known:
             _write_memo(memo, seen)
         self._digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+        self._putting = "; ".join(sorted(putting))
 
     def tasks(self, part: Part) -> Sequence[Task]:
         """The tasks of a part, sorted by id."""
@@ -184,11 +186,14 @@ class OfficialGames:
         return read_game(self._refs[task_id].path)
 
     def describe(self) -> dict[str, Any]:
-        """JSON-ready facts: the games' number and the SHA-256 of ids and contents."""
+        """JSON-ready facts: the games' number, the SHA-256 of ids and contents, and how putting is spelled: by
+        that, versions of the official texts differ most.
+        """
         return {
             "data": "official",
             "data_digest": self._digest,
             "games": sum(map(len, self._tasks.values())),
+            "putting": self._putting,
         }
 
 
@@ -200,10 +205,12 @@ def _entry(ref: GameRef, known: Mapping[str, Mapping[str, Any]]) -> dict[str, An
     if entry is not None and entry["stamp"] == stamp:
         return dict(entry)
     table = _read_table(ref.path)
+    content = _content(table, ref.path)
     return {
         "stamp": stamp,
         "type": _task_type(ref.path.parent / FACTS),
-        "task": _content(table, ref.path).task,
+        "task": content.task,
+        "put": parse_grammar(content.grammar or "").actions["putobject"].template,
         "solvable": bool(table.get("solvable")),
         "sha256": hashlib.sha256(ref.path.read_bytes()).hexdigest(),
     }
@@ -233,7 +240,7 @@ def _read_memo(memo: Path | None) -> dict[str, dict[str, Any]]:
     """What an earlier look found; nothing where it cannot be read, since it can be found out again."""
     if memo is None:
         return {}
-    fields = ("stamp", "type", "task", "solvable", "sha256")
+    fields = ("stamp", "type", "task", "put", "solvable", "sha256")
     try:
         table = json.loads(memo.read_text(encoding="utf-8"))
         return {path: {name: entry[name] for name in fields} for path, entry in table.items()}

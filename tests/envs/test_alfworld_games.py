@@ -99,6 +99,11 @@ def test_sliced_and_movable_and_unsolvable_games_and_trials_without_a_game_are_l
     assert len(opened(tree).tasks("seen")) == COUNTS["seen"]
 
 
+def test_the_record_says_how_the_games_spell_putting(tmp_path: Path) -> None:
+    for name, put in (("old", "put {o} in/on {r}"), ("new", "move {o} to {r}")):
+        assert opened(write_tree(tmp_path / name, put=put)).describe()["putting"] == put
+
+
 def test_files_that_have_not_changed_are_not_read_again(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
