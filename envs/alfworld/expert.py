@@ -4,8 +4,9 @@ Skilled: goes through the room by where such things usually are, opens what is c
 cools it where that is asked, and puts it where it belongs, or switches the lamp on. It remembers what it saw.
 Careless, by kind of decision: `search` goes anywhere; `open` leaves a door closed and goes on; `take` takes something
 else; `process` brings the thing as it is; `place` puts it down where it stands, or is content with one of two. After a
-careless `process` or `place` it thinks that the task is done, and looks around. All can be made good, and the player
-does so unless it is careless again.
+careless `process` or `place` it thinks that the task is done, and looks around. A `slip` is a command that does
+nothing, such as to take what is not there; the player goes on as if it had not been. All can be made good, and the
+player does so unless it is careless again.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import numpy as np
 from envs.alfworld.household import household
 from envs.base import Decision, StepInfo
 
-CARELESS_KINDS = ("search", "open", "take", "process", "place")
-AHEAD = 3
+CARELESS_KINDS = ("search", "open", "take", "process", "place", "slip")
+AHEAD = 2
 """How many of the next places a thought names."""
 
 _TASK = re.compile(r"Your task is to: (.*)")
@@ -102,7 +103,10 @@ class AlfworldDemonstrator:
             self._places = dict.fromkeys(_names(observation))
         elif info["action_valid"]:
             self._notice(observation, self._request)
-        if self._content and self._careless(self._content):
+        slip = self._slip(self._request, info["admissible"]) if self._careless("slip") else None
+        if slip is not None:
+            self._last = slip
+        elif self._content and self._careless(self._content):
             self._last = Decision(self._content, "Done", "look", careless=True)
         else:
             self._content = ""
@@ -161,6 +165,19 @@ class AlfworldDemonstrator:
 
     def _careless(self, kind: str) -> bool:
         return bool(self._rng.random() < self._carelessness.get(kind, 0.0))
+
+    def _slip(self, request: Request, admissible: Sequence[str]) -> Decision | None:
+        """A command that does nothing here; None where none comes to mind."""
+        if not self._here:
+            return None
+        thing, number = request.kind, int(self._rng.integers(1, 4))
+        wrong = [
+            (f"Found {thing} {number}", f"take {thing} {number} from {self._here}"),
+            ("Maybe there", f"go to {self._here}"),
+            (f"{thing} {number} to {self._here}", f"move {thing} {number} to {self._here}"),
+        ]
+        thought, command = wrong[int(self._rng.integers(len(wrong)))]
+        return None if command in admissible else Decision("slip", thought, command, careless=True)
 
     def _next(self, request: Request, admissible: Sequence[str]) -> Decision:
         if not self._held:

@@ -21,6 +21,8 @@ RANDOM, INVALID = 30, 10
 """Commands that are tried after the walkthrough, by default."""
 GOING = 0.4
 """Share of random commands that may be any; the others do something else than go elsewhere, where they can."""
+CACHED = 4096
+"""Texts and queries that a quick oracle remembers; a game uses some hundreds."""
 Opened = Callable[[GameContent], Engine]
 
 
@@ -147,15 +149,13 @@ def quick_oracle() -> Iterator[None]:
         fast_downward.pddl2sas,
         textgen.ContextSensitiveGrammar.derive,
     )
-    parsed: dict[Any, Any] = {}
     spelled: dict[Any, str] = {}
     last: list[Any] = [None, None]
 
+    once = lru_cache(maxsize=CACHED)(convert)
+
     def parse_once(text: str, **settings: Any) -> Any:
-        key = (text, settings.get("rule_name"))
-        if key not in parsed:
-            parsed[key] = convert(text, **settings)
-        return deepcopy(parsed[key])
+        return deepcopy(once(text, **settings))
 
     def translate_once(domain: str, problem: str, **settings: Any) -> Any:
         if last[0] != (domain, problem):
@@ -180,7 +180,7 @@ def quick_oracle() -> Iterator[None]:
         }
 
     with (
-        patch.object(logic, "_parse_and_convert", lru_cache(maxsize=None)(logic._parse_and_convert)),
+        patch.object(logic, "_parse_and_convert", lru_cache(maxsize=CACHED)(logic._parse_and_convert)),
         patch.object(textgen, "copy_context", copy_flat),
         patch.object(textgen, "_parse_and_convert", parse_once),
         patch.object(fast_downward, "pddl2sas", translate_once),

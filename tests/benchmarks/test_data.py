@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from benchmarks import bench_catalogue
+from benchmarks import data as data_module
 from benchmarks.config import ConfigError, load_suite
 from benchmarks.prepare import open_tasks, open_world
+from envs.alfworld import games as games_module
 from envs.webshop import world as world_module
 from envs.webshop.generate import generate
 from tests.benchmarks.test_cli import call
+from tests.envs.alfworlds import COUNTS, write_tree
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +143,68 @@ def test_a_mapped_catalogue_adds_a_small_part_of_the_memory_of_a_held_one(tmp_pa
 def test_a_failing_catalogue_measurement_reports_the_childs_last_words(tmp_path):
     with pytest.raises(RuntimeError, match=r"ended with 1: .*nowhere is not a folder"):
         bench_catalogue.measure_apart(tmp_path / "nowhere", None, 1)
+
+
+@pytest.fixture
+def games(tmp_path, monkeypatch):
+    """A small tree of games that counts as whole."""
+    monkeypatch.setitem(games_module.OfficialGames.__init__.__kwdefaults__, "counts", COUNTS)
+    return write_tree(tmp_path)
+
+
+def test_the_needed_games_and_the_package_that_downloads_them_are_named(capsys):
+    code, out, _ = call(capsys, "data", "alfworld")
+    assert code == 0
+    for wanted in (
+        "game.tw-pddl",
+        "traj_data.json",
+        "alfworld-download",
+        "ALFWORLD_DATA",
+        "3,553 + 140 + 134",
+    ):
+        assert wanted in out
+
+
+def test_games_are_counted_by_type_and_one_of_each_is_walked_through(capsys, games, tmp_path):
+    code, out, _ = call(capsys, "data", "alfworld", "--data", games, "--results", tmp_path)
+    assert code == 0
+    for part, count in (("train", 12), ("valid_seen", 6), ("valid_unseen", 6)):
+        assert f"{count} games in {part}: " in out
+    assert "look 2, pick 2, clean 2, cool 2, heat 2, pick2 2" in out
+    assert "18 walkthroughs won; content " in out
+
+
+def test_a_game_that_its_walkthrough_does_not_win_is_one_line(capsys, games, tmp_path):
+    path = games_module.list_games(games, "train")[-1].path
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"walkthrough": ["look"]}))
+    code, _, err = call(capsys, "data", "alfworld", "--data", games, "--results", tmp_path)
+    assert code == 2
+    assert "its walkthrough does not win it" in err
+
+
+def test_a_partial_tree_is_one_line_that_names_the_variable(capsys, games, tmp_path):
+    games_module.list_games(games, "seen")[0].path.unlink()
+    code, _, err = call(capsys, "data", "alfworld", "--data", games, "--results", tmp_path)
+    assert code == 2
+    assert "valid_seen has 5 games, expected 6" in err
+    assert "ALFWORLD_DATA" in err
+
+
+def test_the_download_is_left_to_the_official_package_and_needs_a_folder(capsys, tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(data_module.shutil, "which", lambda name, path: f"/somewhere/{name}")
+    monkeypatch.setattr(
+        data_module.subprocess,
+        "run",
+        lambda command, **_: called.append(command) or SimpleNamespace(returncode=3),
+    )
+    code, _, err = call(capsys, "data", "alfworld", "--download")
+    assert (code, "no folder is named, expected --data FOLDER" in err) == (2, True)
+    code, _, err = call(capsys, "data", "alfworld", "--download", "--data", tmp_path / "new")
+    assert called == [["/somewhere/alfworld-download", "--data-dir", str(tmp_path / "new")]]
+    assert (code, "alfworld-download ended with code 3" in err) == (2, True)
+    monkeypatch.setattr(data_module.shutil, "which", lambda name, path: None)
+    code, _, err = call(capsys, "data", "alfworld", "--download", "--data", tmp_path / "new")
+    assert (code, "pip install 'empg-bench[alfworld]'" in err) == (2, True)
+    code, _, err = call(capsys, "data", "webshop", "--download", "--data", tmp_path / "new")
+    assert (code, "webshop has no package that downloads its files" in err) == (2, True)

@@ -90,8 +90,6 @@ def test_shards_share_the_games_among_them(tree: Path, tmp_path: Path) -> None:
 def test_differences_are_counted_and_the_first_is_shown_in_full_and_cannot_steer_the_terminal(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = [json.loads(ref.path.read_text()) for ref in list_games(tree, "train")[:1]]
-    assert tasks
     text = parity_alfworld.read_game(list_games(tree, "train")[0].path).task
     found(monkeypatch, {text: DIFFERENCE})
     differing, said = replay(tree, tmp_path / "out.jsonl")
