@@ -27,14 +27,17 @@ def start(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_the_smoke_suite_runs_from_nothing_to_table_and_figures_and_then_has_nothing_left_to_do(tmp_path):
-    command = ("run", "webshop", "--scale", "smoke", "--results", tmp_path)
+@pytest.mark.parametrize("benchmark", ["webshop", "alfworld"])
+def test_the_smoke_suite_runs_from_nothing_to_table_and_figures_and_then_has_nothing_left_to_do(
+    benchmark, tmp_path
+):
+    command = ("run", benchmark, "--scale", "smoke", "--results", tmp_path)
     first = start(*command)
     assert first.returncode == 0, first.stdout + first.stderr
-    folder = tmp_path / "runs" / "webshop-smoke"
+    folder = tmp_path / "runs" / f"{benchmark}-smoke"
     runs = sorted(path.parent.name for path in folder.glob("*/summary.json"))
     assert runs == sorted(
-        f"webshop-{name}"
+        f"{benchmark}-{name}"
         for name in ("warm-start", "expert", "grpo-s0", "grpo-empg-s0", "dapo-s0", "dapo-empg-s0")
     )
     records_of = [records.read_json(folder / name / "run.json") for name in runs]
