@@ -149,7 +149,7 @@ class OfficialGames:
 
         Raises `GameError`: a part is empty or partial, or a file is no game.
         """
-        known = _read_memo(memo)
+        known = _known(memo)
         games = {part: list_games(tree, part) for part in PARTS}
         self._refs: dict[str, GameRef] = {}
         self._tasks: dict[Part, tuple[Task, ...]] = {}
@@ -172,8 +172,8 @@ class OfficialGames:
                 putting.add(entry["put"])
             self._tasks[part] = tuple(tasks)
         _check_counts(tree, {part: len(tasks) for part, tasks in self._tasks.items()}, counts)
-        if memo is not None and seen != known:
-            _write_memo(memo, seen)
+        if seen != known:
+            write_json(memo, seen)
         self._digest = hashlib.sha256("".join(lines).encode()).hexdigest()
         self._putting = "; ".join(sorted(putting))
 
@@ -236,20 +236,31 @@ def _check_counts(tree: Path, found: Mapping[Part, int], expected: Mapping[Part,
         raise GameError(f"{tree} is not the whole set: {'; '.join(wrong)}; {HINT}")
 
 
-def _read_memo(memo: Path | None) -> dict[str, dict[str, Any]]:
-    """What an earlier look found; nothing where it cannot be read, since it can be found out again."""
-    if memo is None:
-        return {}
+def _known(memo: Path | None) -> dict[str, dict[str, Any]]:
+    """What an earlier look found; nothing where it is of another form, since it can be found out again."""
     fields = ("stamp", "type", "task", "put", "solvable", "sha256")
     try:
-        table = json.loads(memo.read_text(encoding="utf-8"))
-        return {path: {name: entry[name] for name in fields} for path, entry in table.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {
+            path: {name: entry[name] for name in fields} for path, entry in (read_json(memo) or {}).items()
+        }
+    except (KeyError, TypeError, AttributeError):
         return {}
 
 
-def _write_memo(memo: Path, seen: Mapping[str, Any]) -> None:
-    memo.parent.mkdir(parents=True, exist_ok=True)
-    draft = memo.with_name(f".{memo.name}.{os.getpid()}")
-    draft.write_text(json.dumps(seen), encoding="utf-8")
-    os.replace(draft, memo)
+def read_json(path: Path | None) -> dict[str, Any] | None:
+    """The table in a file of the cache; None where there is none that can be read."""
+    try:
+        table = None if path is None else json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return table if isinstance(table, dict) else None
+
+
+def write_json(path: Path | None, table: Mapping[str, Any]) -> None:
+    """Put a table into a file of the cache, whole or not at all; nothing where there is no cache."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(table), encoding="utf-8")
+    os.replace(draft, path)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from envs.alfworld.games import GameContent
-from envs.alfworld.household import household
+from envs.alfworld.games import GameContent, read_json, write_json
+from envs.alfworld.household import FILE, household
 from envs.alfworld.names import official_names
 from envs.alfworld.problem import GameError
 from envs.alfworld.scenes import FEWEST, MOST, ROOMS, Layout, Stand, Thing, furnish, layout, random
@@ -59,27 +61,44 @@ class Plan:
 
 
 class GeneratedGames:
-    """Games made from a seed: planned at once, written when they are opened."""
+    """Games made from a seed: listed at once, written when they are opened."""
 
     def __init__(
-        self, seed: int = 0, *, counts: Mapping[Part, int] = COUNTS, most_receptacles: int = MOST
+        self,
+        seed: int = 0,
+        *,
+        counts: Mapping[Part, int] = COUNTS,
+        most_receptacles: int = MOST,
+        cache: Path | None = None,
     ) -> None:
+        """Plan all games, or read in the folder `cache` what an earlier process planned with the same code."""
         if not FEWEST <= most_receptacles <= MOST:
             raise ValueError(f"most_receptacles is {most_receptacles}, expected {FEWEST} to {MOST}")
         for part in PARTS:
             if counts[part] < 1:
                 raise ValueError(f"{part} games: {counts[part]} were asked for, expected at least 1")
+        self._seed, self._most = seed, most_receptacles
         self._said = f"generated (seed {seed}, rooms of {FEWEST} to {most_receptacles} receptacles)"
-        self._plans: dict[str, Plan] = {}
-        self._tasks: dict[Part, tuple[Task, ...]] = {}
+        key = (seed, most_receptacles, *(counts[part] for part in PARTS), _code())
+        name = f"alfworld-generated-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.json"
+        found = read_json(cache and cache / name) or {}
+        try:
+            self._digest = str(found["digest"])
+            self._tasks = {part: tuple(Task(*task) for task in found[part]) for part in PARTS}
+        except (KeyError, TypeError):
+            self._digest, self._tasks = self._plan_all(counts)
+            listed = {str(part): tasks for part, tasks in self._tasks.items()}
+            write_json(cache and cache / name, {"digest": self._digest, **listed})
+
+    def _plan_all(self, counts: Mapping[Part, int]) -> tuple[str, dict[Part, tuple[Task, ...]]]:
+        plans: dict[str, Plan] = {}
+        tasks: dict[Part, tuple[Task, ...]] = {}
         for part in PARTS:
-            plans = sorted(
-                (plan(seed, part, number, most_receptacles) for number in range(counts[part])),
-                key=lambda one: one.task.task_id,
-            )
-            self._plans |= {one.task.task_id: one for one in plans}
-            self._tasks[part] = tuple(one.task for one in plans)
-        self._digest = hashlib.sha256(repr(self._plans).encode()).hexdigest()
+            found = [plan(self._seed, part, number, self._most) for number in range(counts[part])]
+            listed = {one.task.task_id: one for one in sorted(found, key=lambda one: one.task.task_id)}
+            tasks[part] = tuple(one.task for one in listed.values())
+            plans |= listed
+        return hashlib.sha256(repr(plans).encode()).hexdigest(), tasks
 
     def tasks(self, part: Part) -> Sequence[Task]:
         """The tasks of a part, sorted by id."""
@@ -87,11 +106,25 @@ class GeneratedGames:
 
     def content(self, task_id: str) -> GameContent:
         """A game, written down."""
-        return write(self._plans[task_id])
+        part, number = task_id.rpartition("/")[2].split("_")
+        return write(plan(self._seed, part_of(part), int(number), self._most))
 
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts: how the games were made and the SHA-256 of their plans."""
-        return {"data": self._said, "data_digest": self._digest, "games": len(self._plans)}
+        games = sum(map(len, self._tasks.values()))
+        return {"data": self._said, "data_digest": self._digest, "games": games}
+
+
+def part_of(name: str) -> Part:
+    """A part by its name; `KeyError` for another one."""
+    return {str(part): part for part in PARTS}[name]
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """SHA-256 of what decides the games beside their settings."""
+    files = (FILE, Path(__file__), Path(__file__).with_name("scenes.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def plan(seed: int, part: Part, number: int, most: int = MOST) -> Plan:

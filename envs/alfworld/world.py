@@ -185,15 +185,16 @@ def load_world(
 ) -> AlfworldWorld:
     """The world of the official games in a folder, or of generated ones.
 
-    `seed`, `train_games`, `test_games` and `most_receptacles` concern generated games only. What an official tree
-    holds is remembered in the folder `cache`, so that later processes need not read all of it. Raises `GameError` (one
+    `seed`, `train_games`, `test_games` and `most_receptacles` concern generated games only. Which games there are is
+    remembered in the folder `cache`, so that later processes need not find it out again. Raises `GameError` (one
     line) for a tree that is missing, partial or malformed, `EnvError` for one
     whose first test game is not won by its walkthrough, and `ValueError` for a setting that does not exist.
     """
     source: GameSource
     if data is None:
         counts: Mapping[Part, int] = {"train": train_games, "seen": test_games, "unseen": test_games}
-        source = GeneratedGames(seed, counts=counts, most_receptacles=most_receptacles)
+        kept = None if cache is None else Path(cache)
+        source = GeneratedGames(seed, counts=counts, most_receptacles=most_receptacles, cache=kept)
     else:
         memo = None if cache is None else Path(cache) / MEMO
         source = OfficialGames(find_tree(data), memo=memo, progress=progress)

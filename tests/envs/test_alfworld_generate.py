@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -142,3 +143,29 @@ def test_rooms_of_an_impossible_size_are_refused() -> None:
         GeneratedGames(most_receptacles=9)
     with pytest.raises(ValueError, match="seen games: 0 were asked for, expected at least 1"):
         GeneratedGames(counts={"train": 1, "seen": 0, "unseen": 1})
+
+
+def test_what_was_planned_once_is_read_from_the_cache_and_a_broken_file_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = GeneratedGames(5, counts=COUNTS, cache=tmp_path)
+    assert first.describe() == games().describe()
+    (path,) = tmp_path.iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(GeneratedGames, "_plan_all", lambda *_: pytest.fail("planned again"))
+        again = GeneratedGames(5, counts=COUNTS, cache=tmp_path)
+    assert again.describe() == first.describe()
+    for part in PARTS:
+        assert again.tasks(part) == first.tasks(part)
+        for task in first.tasks(part):
+            assert again.content(task.task_id) == games().content(task.task_id)
+    for content in ("", "[]", '{"digest": 1}', '{"digest": 1, "train": 3}'):
+        path.write_text(content)
+        assert GeneratedGames(5, counts=COUNTS, cache=tmp_path).describe() == first.describe()
+
+
+def test_other_settings_have_a_place_of_their_own_in_the_cache(tmp_path: Path) -> None:
+    GeneratedGames(5, counts=COUNTS, cache=tmp_path)
+    GeneratedGames(6, counts=COUNTS, cache=tmp_path)
+    GeneratedGames(5, counts=COUNTS, most_receptacles=12, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
