@@ -111,6 +111,7 @@ class Game:
     """Predicates that the goal asks for."""
     _commands: dict[Fact, str] = field(default_factory=dict, repr=False)
     _standing: dict[str, Mapping[str, Act]] = field(default_factory=dict, repr=False)
+    _ways: dict[str, Act] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, problem: str, grammar: str | None = None, task: str | None = None) -> Game:
@@ -139,24 +140,30 @@ class Game:
         return found
 
     def standing(self, place: str) -> Mapping[str, Act]:
-        """The commands that depend on nothing but where the agent stands."""
+        """The commands that depend on nothing but where the agent stands.
+
+        There is none to where it stands: an action without effect is none to the official planner.
+        """
         found = self._standing.get(place)
         if found is None:
-            found = {self.command(act, *entities): act for act, entities in self._stand(place)}
+            agent = {"a": self.agent}
+            here = [Act("inventory", agent), Act("help", agent), Act("look", {**agent, "l": place})]
+            found = {self.command(act): act for act in here}
+            for receptacle in self.receptacles.get(place, ()):
+                act = Act("examinereceptacle", {**agent, "r": receptacle.entity})
+                found[self.command(act, receptacle.entity)] = act
+            found |= {command: act for command, act in self._going().items() if act.bound["lend"] != place}
             self._standing[place] = found
         return found
 
-    def _stand(self, place: str) -> Iterator[tuple[Act, Sequence[str]]]:
-        agent = {"a": self.agent}
-        yield Act("inventory", agent), ()
-        yield Act("help", agent), ()
-        yield Act("look", {**agent, "l": place}), ()
-        for there, receptacles in self.receptacles.items():
-            for r in (receptacle.entity for receptacle in receptacles):
-                if there == place:
-                    yield Act("examinereceptacle", {**agent, "r": r}), (r,)
-                else:  # to where one stands: an action without effect is none to the official planner
-                    yield Act("gotolocation", {**agent, "lstart": place, "lend": there, "r": r}), (r,)
+    def _going(self) -> Mapping[str, Act]:
+        """The commands to go to each receptacle; where from is known when one goes."""
+        if not self._ways:
+            for place, receptacles in self.receptacles.items():
+                for r in (receptacle.entity for receptacle in receptacles):
+                    act = Act("gotolocation", {"a": self.agent, "lend": place, "r": r})
+                    self._ways[self.command(act, r)] = act
+        return self._ways
 
 
 def _open(problem: Problem, grammar: Grammar) -> Game:
@@ -222,6 +229,8 @@ class Play:
         act = self._possible().get(command.strip())
         if act is None:
             return Moment(NOTHING_HAPPENS, self._admissible(), self._won, False)
+        if act.action == "gotolocation":
+            act = Act(act.action, {**act.bound, "lstart": self._place})
         made, unmade = effects(act)
         for fact in unmade:
             self._state.unmake(fact)

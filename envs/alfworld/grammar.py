@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from envs.alfworld.facts import Bindings, Literal, State
 from envs.alfworld.problem import GameError
@@ -26,33 +27,31 @@ _PIECE = re.compile(
     r"\[\{(?P<listed>[^{}]*)\}\]|\{(?P<value>[^{}|]*)\}|#(?P<rule>[^#]+)#|(?P<text>[^\[\]{}#]+)"
 )
 _LITERAL = re.compile(r"\s*(\w+)\(([^()]*)\)\s*(?:&|$)")
+_ARTICLES = {"indefinite": "a", "definite": "the"}
 _WORD = re.compile(r"'([^']*)'|(\w+)\.(\w+)|(\w+)")
 
 
-@dataclass(frozen=True)
-class Value:
-    """Properties of entities and fixed texts, one after the other."""
+class Property(NamedTuple):
+    """A property of the entity that a variable stands for: its name or its id."""
 
-    words: tuple[tuple[str, str], ...]
-    """(variable, property), or ("", text)."""
+    variable: str
+    kind: str
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """What the rules of this name say."""
 
     rule: str
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """A text for each solution of a query, put into one enumeration."""
 
-    item: Value | Call
+    item: tuple[Piece, ...]
     query: tuple[Literal, ...]
 
 
-Piece = str | Value | Call | Listing
+Piece = str | Property | Call | Listing
 
 
 @dataclass(frozen=True)
@@ -90,46 +89,45 @@ class Grammar:
 
     def derive(self, text: str, bound: Bindings, state: State, names: Mapping[str, str]) -> str:
         """Expand a text; `GameError` for a rule or variable that does not exist."""
-        return "".join(self._say(piece, bound, state, names) for piece in pieces(text))
+        return self._say(pieces(text), bound, state, names)
 
-    def _say(self, piece: Piece, bound: Bindings, state: State, names: Mapping[str, str]) -> str:
-        if isinstance(piece, str):
-            return piece
-        if isinstance(piece, Value):
-            return "".join(_property(word, bound, names) for word in piece.words)
-        if isinstance(piece, Call):
-            for rule in self.rules.get(piece.rule, ()):
-                if not rule.condition or state.holds(rule.condition, bound):
-                    return self.derive(rule.text, bound, state, names)
-            raise GameError(f"no rule {piece.rule!r} of the grammar applies")
-        items = [self._say(piece.item, found, state, names) for found in state.solve(piece.query, bound)]
-        return self._enumerate(items, bound, state, names)
+    def _say(self, said: Sequence[Piece], bound: Bindings, state: State, names: Mapping[str, str]) -> str:
+        parts = []
+        for piece in said:
+            if isinstance(piece, str):
+                parts.append(piece)
+            elif isinstance(piece, Property):
+                parts.append(_property(piece, bound, names))
+            elif isinstance(piece, Call):
+                parts.append(self._call(piece.rule, bound, state, names))
+            else:
+                found = state.solve(piece.query, bound)
+                items = [self._say(piece.item, each, state, names) for each in found]
+                parts.append(self._enumerate(items, bound, state, names))
+        return "".join(parts)
+
+    def _call(self, name: str, bound: Bindings, state: State, names: Mapping[str, str]) -> str:
+        for rule in self.rules.get(name, ()):
+            if not rule.condition or state.holds(rule.condition, bound):
+                return self.derive(rule.text, bound, state, names)
+        raise GameError(f"no rule {name!r} of the grammar applies")
 
     def _enumerate(self, items: list[str], bound: Bindings, state: State, names: Mapping[str, str]) -> str:
         if not items:
-            return self._say(Call("list_empty"), bound, state, names)
+            return self._call("list_empty", bound, state, names)
         if len(items) == 1:
             return items[0]
-        separator = self._say(Call("list_separator"), bound, state, names)
-        return (
-            separator.join(items[:-1])
-            + self._say(Call("list_last_separator"), bound, state, names)
-            + items[-1]
-        )
+        separator = self._call("list_separator", bound, state, names)
+        last_separator = self._call("list_last_separator", bound, state, names)
+        return separator.join(items[:-1]) + last_separator + items[-1]
 
 
-def _property(word: tuple[str, str], bound: Bindings, names: Mapping[str, str]) -> str:
-    variable, kind = word
-    if not variable:
-        return kind
-    if variable not in bound:
-        raise GameError(f"the grammar names {variable}.{kind}, expected one of {', '.join(bound) or 'none'}")
-    if kind == "name":
-        return names[bound[variable]]
-    known = {"id": bound[variable], "indefinite": "a", "definite": "the"}
-    if kind not in known:
-        raise GameError(f"the grammar asks for {variable}.{kind}, expected name, id, indefinite or definite")
-    return known[kind]
+def _property(asked: Property, bound: Bindings, names: Mapping[str, str]) -> str:
+    entity = bound.get(asked.variable)
+    if entity is None:
+        known = ", ".join(bound) or "none"
+        raise GameError(f"the grammar names {asked.variable}.{asked.kind}, expected one of {known}")
+    return names[entity] if asked.kind == "name" else entity
 
 
 def parse_grammar(text: str) -> Grammar:
@@ -207,21 +205,31 @@ def pieces(text: str) -> tuple[Piece, ...]:
         elif match["rule"] is not None:
             found.append(Call(match["rule"]))
         elif match["value"] is not None:
-            found.append(_value(match["value"]))
+            found.extend(_value(match["value"]))
         else:
             shown, _, query = match["listed"].partition("|")
             called = re.fullmatch(r"\s*#([^#]+)#\s*", shown)
-            found.append(Listing(Call(called[1]) if called else _value(shown), parse_query(query)))
+            item = (Call(called[1]),) if called else _value(shown)
+            found.append(Listing(item, parse_query(query)))
     return tuple(found)
 
 
-def _value(statement: str) -> Value:
+def _value(statement: str) -> tuple[Piece, ...]:
     """`o.indefinite + ' ' + o.name`; of `r.name or r.id` the name, which is never empty here."""
-    words: list[tuple[str, str]] = []
+    words: list[Piece] = []
     for term in statement.partition(" or ")[0].split("+"):
         found = _WORD.fullmatch(term.strip())
         if found is None:
             raise GameError(f"the grammar computes {statement!r}, expected properties joined by +")
         literal, variable, kind, bare = found.groups()
-        words.append(("", literal) if literal is not None else (variable or bare, kind or "name"))
-    return Value(tuple(words))
+        if literal is not None:
+            words.append(literal)
+        elif (kind or "name") in ("name", "id"):
+            words.append(Property(variable or bare, kind or "name"))
+        elif kind in _ARTICLES:
+            words.append(_ARTICLES[kind])
+        else:
+            raise GameError(
+                f"the grammar asks for {variable}.{kind}, expected name, id, indefinite or definite"
+            )
+    return tuple(words)
