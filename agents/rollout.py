@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agents.chat import Message
 from agents.policies.base import Generation, Policy, Sampling, Turn
-from agents.prompts import parse_response, window_prompt
+from agents.prompts import Parsed, parse_response, window_prompt
 from agents.trajectory import EndReason, Step, Trajectory
 from envs.base import EnvError, StepInfo, TextEnv
 
@@ -141,8 +141,13 @@ class _Table:
             if not turns:
                 continue
             written = self._session.generate([turn for _, turn in turns])
-            for (live, turn), generation in zip(turns, written, strict=True):
-                self._advance(live, turn, generation)
+            texts = [self._policy.chat.text_of(generation.token_ids) for generation in written]
+            parsed = [parse_response(text) for text in texts]
+            _prepare([(live.env, one.action) for (live, _), one in zip(turns, parsed, strict=True)])
+            for (live, turn), generation, text, one in zip(turns, written, texts, parsed, strict=True):
+                if live.chat:
+                    live.chat.append(Message("assistant", text))
+                self._advance(live, turn, generation, one)
 
     def close(self) -> None:
         for env in self._idle + [live.env for live in self._live]:
@@ -213,14 +218,10 @@ class _Table:
         limit = self._config.max_observation_tokens
         return observation if limit is None else self._policy.chat.clip(observation, limit)
 
-    def _advance(self, live: _Live, turn: Turn, written: Generation) -> None:
-        """Parse a response, let the environment answer it, and note the step."""
-        text = self._policy.chat.text_of(written.token_ids)
-        parsed = parse_response(text)
+    def _advance(self, live: _Live, turn: Turn, written: Generation, parsed: Parsed) -> None:
+        """Let the environment answer a response, and note the step."""
         live.context += len(written.token_ids)
         live.stopped = written.token_ids[-1] == self._policy.chat.turn_end
-        if live.chat:
-            live.chat.append(Message("assistant", text))
         try:
             observation, reward, terminated, truncated, info = live.env.step(parsed.action)
         except EnvError as error:
@@ -259,6 +260,12 @@ class _Table:
         self.done[index] = trajectory
         if self._on_done is not None:
             self._on_done(trajectory)
+
+
+def _prepare(coming: Sequence[tuple[TextEnv, str]]) -> None:
+    """Tell each kind of environment which actions are coming."""
+    for kind in dict.fromkeys(type(env) for env, _ in coming):
+        kind.prepare([(env, action) for env, action in coming if type(env) is kind])
 
 
 def _trajectory(

@@ -70,6 +70,14 @@ class TextEnv(gymnasium.Env[str, str]):
 
     max_steps: int
 
+    @classmethod
+    def prepare(cls, coming: Sequence[tuple[TextEnv, str]]) -> None:
+        """Told which actions its environments are about to be given, side by side in one rollout.
+
+        What they need from outside can then be asked for in one batch; what an agent sees does not depend on it. What
+        fails for one action is raised by its `step`; what fails for all ends the rollout.
+        """
+
 
 @dataclass(frozen=True)
 class TaskPanel:

@@ -366,3 +366,22 @@ def test_no_episodes_give_no_trajectories() -> None:
 def test_an_impossible_setting_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"{field} is {value!r}; expected"):
         RolloutConfig(**{field: value})  # type: ignore[arg-type]
+
+
+def test_environments_are_told_all_actions_of_a_round_before_any_of_them_steps() -> None:
+    told: list[object] = []
+
+    class Told(Corridor):
+        @classmethod
+        def prepare(cls, coming: Sequence[tuple[object, str]]) -> None:
+            told.append([(id(env), action) for env, action in coming])
+
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, object]]:
+            told.append((id(self), action))
+            return super().step(action)
+
+    play(["1", "2"], make_env=Told)
+    assert len(told) == 8
+    for announced, count in ((told[0], 2), (told[3], 2), (told[6], 1)):
+        at = told.index(announced)
+        assert announced == told[at + 1 : at + 1 + count]
