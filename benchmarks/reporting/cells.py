@@ -41,8 +41,10 @@ def part_cell(measure: Measure | None, whole: Measure | None) -> str:
     return measure_cell(measure) + ("" if there == all_seeds else f" ({there}/{all_seeds} seeds)")
 
 
-def difference_cell(interval: Interval) -> str:
+def difference_cell(interval: Interval | None) -> str:
     """`+2.6 [-1.0, +6.2]`, in percentage points."""
+    if interval is None:
+        return MISSING
     return f"{points(interval.estimate)} [{points(interval.low)}, {points(interval.high)}]"
 
 

@@ -68,6 +68,8 @@ class Suite:
     planned_seeds: tuple[int, ...]
     columns: Columns
     """What the tables of the benchmark show."""
+    variants: tuple[str, ...]
+    """All that the suite trains, as far as its records say."""
     panel: str
     """The evaluated tasks in words; empty where no run names them."""
     task_types: dict[str, str]
@@ -78,9 +80,9 @@ class Suite:
         """The tasks that were evaluated; empty without a complete run."""
         return next((found.task_ids for run in self.runs for found in run.evaluations.values()), ())
 
-    def tasks_of(self, task_type: str) -> frozenset[str]:
-        """The panel's tasks of a type; under an unknown type (`""`) those that always failed to start."""
-        return frozenset(task for task in self.task_ids if self.task_types.get(task, "") == task_type)
+    def tasks_of(self, *task_types: str) -> frozenset[str]:
+        """The panel's tasks of some types; under an unknown type (`""`) those that always failed to start."""
+        return frozenset(task for task in self.task_ids if self.task_types.get(task, "") in task_types)
 
     def of(self, variant: str) -> tuple[Run, ...]:
         """The complete runs of a variant, by seed."""
@@ -115,7 +117,8 @@ def load_suite(folder: Path, planned_seeds: Sequence[int] | None = None) -> Suit
         incomplete=tuple(info for path, info in records.items() if not (path / "summary.json").exists()),
         strangers=tuple(path.name for path in places if path not in records),
         planned_seeds=tuple(started if planned_seeds is None else planned_seeds),
-        columns=columns_of(next(iter(records.values())).benchmark),
+        columns=columns_of(next(iter(records.values()))),
+        variants=tuple(dict.fromkeys(name for info in records.values() for name in info.variants)),
         panel=words[0] if words else "",
         task_types=join_types((run.folder / "eval.jsonl", run.task_types) for run in runs),
     )
@@ -180,7 +183,7 @@ def load_run(folder: Path, info: RunInfo) -> Run:
     for mode, totals in summary.eval.get(EVALUATED_SPLIT, {}).items():
         check_totals(summary_path, mode, totals, found.get(mode))
     metrics = _metrics(folder / "metrics.jsonl") if info.kind == "train" else ()
-    types = types_of_tasks(path, episodes, columns_of(info.benchmark).types)
+    types = types_of_tasks(path, episodes, columns_of(info).types)
     return Run(folder, info, summary.iterations, metrics, found, types)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.reporting.columns import What
+from benchmarks.reporting.columns import Columns, of_type
 from benchmarks.reporting.outcomes import ArmRow, Comparison
 from benchmarks.reporting.paper import PaperRow
 from benchmarks.reporting.stats import Interval
@@ -39,18 +39,21 @@ def main_csv(rows: Sequence[ArmRow], paper: Sequence[PaperRow], size: str) -> st
     for theirs in paper:
         for name, number in theirs.numbers.items():
             source = ("paper", theirs.base, theirs.method, "not stated", name)
-            values = (_exact(number.mean / 100), _exact(number.std / 100))
-            lines.append((*source, *values, *[""] * 5, 3, 3, "", "", ""))
+            std = "" if number.std is None else _exact(number.std / 100)
+            counted = ("", "") if number.std is None else (3, 3)  # seeds, planned
+            lines.append((*source, _exact(number.mean / 100), std, *[""] * 5, *counted, "", "", ""))
     return csv_text(CSV_COLUMNS, lines)
 
 
-def difference_csv(found: Sequence[Comparison], measures: Sequence[What]) -> str:
+def difference_csv(found: Sequence[Comparison], columns: Columns) -> str:
     """Long form of the comparisons, values in [-1, 1]."""
     lines: list[Sequence[object]] = []
     for one in found:
         for mode, difference in one.by_mode.items():
-            for what in measures:
-                interval = difference.of(what)
+            intervals = {what: difference.of(what) for what in columns.measures} | {
+                of_type(group): interval for group, interval in difference.groups.items() if interval
+            }
+            for what, interval in intervals.items():
                 p_value = (
                     "" if difference.p_value is None or what != "success" else _exact(difference.p_value)
                 )

@@ -12,7 +12,7 @@ from benchmarks.reporting.cells import (
     part_cell,
     seeds_cell,
 )
-from benchmarks.reporting.columns import What
+from benchmarks.reporting.columns import Columns, What
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.outcomes import SIGNIFICANCE, ArmRow, Comparison
 from benchmarks.reporting.tables import VERDICT, Table
@@ -62,13 +62,14 @@ def _overall_row(row: ArmRow) -> tuple[str, ...]:
 
 def _by_type(rows: Sequence[ArmRow], suite: Suite) -> Table:
     """Success on each task type and on all tasks."""
-    types = suite.columns.types
-    counts = {name: len(suite.tasks_of(name)) for name in types}
+    parts = suite.columns.parts.values()
+    counts = {name: len(suite.tasks_of(name)) for name in suite.columns.types}
+    grouped = f" and {', '.join(suite.columns.groups)}" if suite.columns.groups else ""
     return Table(
         title=f"{suite.name}: success by task type on {suite.panel or 'no panel'} (%)",
         columns=(
             "method",
-            *(f"{heading} (n={counts[name]})" for name, heading in types.items()),
+            *(f"{part.heading} (n={sum(counts[name] for name in part.types)})" for part in parts),
             "All, sampled",
             "All, greedy",
             "errored",
@@ -77,7 +78,7 @@ def _by_type(rows: Sequence[ArmRow], suite: Suite) -> Table:
         rows=tuple(_type_row(row) for row in rows),
         note=(
             f"Last checkpoint; {suite.panel or 'no panel'}{_sum(list(counts.values()), suite)}. "
-            "Task types: sampled. Sampled: temperature 1, no truncation of the distribution. "
+            f"Task types{grouped}: sampled. Sampled: temperature 1, no truncation of the distribution. "
             "Each cell: success, mean over seeds (± sd over seeds where there are several) and Wilson 95% "
             "interval. Unit of the intervals: tasks, so that of a type with few tasks is wide. "
             f"{ONE_SEED}{ERRORED}"
@@ -103,11 +104,11 @@ def _sum(counts: Sequence[int], suite: Suite) -> str:
     return said
 
 
-def difference_table(found: Sequence[Comparison], measures: Sequence[What]) -> Table:
+def difference_table(found: Sequence[Comparison], shown: Columns) -> Table:
     """One row per comparison and evaluation mode, with the verdict in words."""
     differences = [difference for comparison in found for difference in comparison.by_mode.values()]
-    columns = ["comparison", "mode", *measures, P_VALUE, "tasks × seeds", VERDICT]
-    rows = [list(row) for comparison in found for row in _difference_rows(comparison, measures)]
+    columns = ["comparison", "mode", *shown.measures, *shown.groups, P_VALUE, "tasks × seeds", VERDICT]
+    rows = [list(row) for comparison in found for row in _difference_rows(comparison, shown)]
     test, doubt = "McNemar: exact, two-sided, one pair of runs. ", f" or {P_VALUE} ≥ {SIGNIFICANCE}"
     if all(difference.p_value is None for difference in differences):
         place = columns.index(P_VALUE)
@@ -128,14 +129,15 @@ def difference_table(found: Sequence[Comparison], measures: Sequence[What]) -> T
     )
 
 
-def _difference_rows(found: Comparison, measures: Sequence[What]) -> list[tuple[str, ...]]:
+def _difference_rows(found: Comparison, shown: Columns) -> list[tuple[str, ...]]:
     if not found.by_mode:
-        return [(found.title, *[MISSING] * (4 + len(measures)))]
+        return [(found.title, *[MISSING] * (4 + len(shown.measures) + len(shown.groups)))]
     return [
         (
             found.title,
             mode,
-            *(difference_cell(one.of(what)) for what in measures),
+            *(difference_cell(one.of(what)) for what in shown.measures),
+            *(difference_cell(one.groups[name]) for name in shown.groups),
             MISSING if one.p_value is None else f"{one.p_value:.3f}" if one.p_value >= 0.001 else "< 0.001",
             f"{one.success.n} × {len(one.seeds)}",
             one.verdict,

@@ -8,20 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.reporting import stats
-from benchmarks.reporting.columns import What, of_type
+from benchmarks.reporting.columns import What
 from benchmarks.reporting.evaluations import MODES, Evaluation
 from benchmarks.reporting.load import Run, Suite
 from benchmarks.reporting.stats import Array, Interval, Spread
 
 WARM_START, EXPERT = "warm-start", "expert"
-LABELS = {
-    WARM_START: "warm start",
-    "grpo": "GRPO",
-    "grpo+empg": "GRPO+EMPG",
-    "dapo": "DAPO",
-    "dapo+empg": "DAPO+EMPG",
-    EXPERT: "demonstrator (ceiling)",
-}
+METHODS = {"grpo": "GRPO", "dapo": "DAPO"}
+ADDITIONS = {"scaling": "gradient scaling", "bonus": "future bonus", "empg": "EMPG"}
+LABELS = {WARM_START: "warm start"}
+for _name, _label in METHODS.items():
+    LABELS |= {_name: _label} | {
+        f"{_name}+{change}": f"{_label}+{added}" for change, added in ADDITIONS.items()
+    }
+LABELS[EXPERT] = "demonstrator (ceiling)"
+TABLE_1 = ("grpo", "grpo+empg", "dapo", "dapo+empg")
+"""The rows of a suite whose records do not say which variants it trains."""
 BOOTSTRAP_SEED = 20250911
 SIGNIFICANCE = 0.05
 
@@ -76,6 +78,8 @@ class Difference:
     """Exact McNemar test; only where one pair of runs played every task once."""
     parts: Mapping[str, float | None]
     """By name, of the measures of one task type: the difference alone; None where no task of it is left."""
+    groups: Mapping[str, Interval | None]
+    """By heading, of the groups of task types."""
 
     def of(self, what: What) -> Interval:
         """The difference in one measure."""
@@ -118,8 +122,9 @@ def label(variant: str) -> str:
 def variants(suite: Suite) -> tuple[str, ...]:
     """Rows of the table: the expected ones, present or not, then any others, the demonstrator last."""
     started = {run.info.variant for run in suite.runs} | {info.variant for info in suite.incomplete}
-    others = sorted(started - LABELS.keys())
-    return (*(name for name in LABELS if name != EXPERT), *others, EXPERT)
+    expected = {WARM_START, *(suite.variants or TABLE_1), *started} - {EXPERT}
+    known = [name for name in LABELS if name in expected]
+    return (*known, *sorted(expected - LABELS.keys()), EXPERT)
 
 
 def arm_row(suite: Suite, variant: str) -> ArmRow:
@@ -141,8 +146,8 @@ def arm_row(suite: Suite, variant: str) -> ArmRow:
 
 
 def _tasks_of_types(suite: Suite) -> dict[str, frozenset[str]]:
-    """The tasks behind each measure of a task type."""
-    return {of_type(name): suite.tasks_of(name) for name in suite.columns.types}
+    """The tasks behind each measure of one or several task types."""
+    return {name: suite.tasks_of(*part.types) for name, part in suite.columns.parts.items()}
 
 
 def _measures(suite: Suite, runs: Sequence[Run]) -> dict[tuple[str, str], Measure | None]:
@@ -190,13 +195,12 @@ def comparisons(suite: Suite) -> tuple[Comparison, ...]:
 
 def compare(suite: Suite, treated: str, reference: str) -> Comparison:
     """Paired over the tasks that every run of both variants finished."""
-    types = _tasks_of_types(suite)
-    found = {mode: _difference(suite.of(treated), suite.of(reference), mode, types) for mode in MODES}
+    found = {mode: _difference(suite, suite.of(treated), suite.of(reference), mode) for mode in MODES}
     return Comparison(treated, reference, {mode: value for mode, value in found.items() if value is not None})
 
 
 def _difference(
-    treated: Sequence[Run], reference: Sequence[Run], mode: str, types: Mapping[str, frozenset[str]]
+    suite: Suite, treated: Sequence[Run], reference: Sequence[Run], mode: str
 ) -> Difference | None:
     treated, reference = ([run for run in runs if mode in run.evaluations] for runs in (treated, reference))
     fixed = all(run.info.kind != "train" for run in reference)
@@ -206,26 +210,40 @@ def _difference(
     if not treated or not reference:
         return None
     arms = [_of_mode(treated, mode), _of_mode(reference, mode)]
-    (success, base_success), tasks = paired_rates(arms, "success")
-    (score, base_score), _ = paired_rates(arms, "score")
-    if tasks == 0:
+    differences = _interval(arms, "success", fixed), _interval(arms, "score", fixed)
+    if differences[0] is None or differences[1] is None:
         return None
+    (success, base_success), _ = paired_rates(arms, "success")
     played_once = all(arm[0].success.shape[1] == 1 for arm in arms)
     testable = played_once and len(treated) == len(reference) == 1
     return Difference(
         seeds=tuple(run.info.seed for run in treated),
-        success=stats.paired_difference(success, base_success, _generator(), reference_is_fixed=fixed),
-        score=stats.paired_difference(score, base_score, _generator(), reference_is_fixed=fixed),
+        success=differences[0],
+        score=differences[1],
         p_value=stats.mcnemar_exact(success[0] > 0, base_success[0] > 0) if testable else None,
-        parts={name: _mean_difference(arms, tasks) for name, tasks in types.items()},
+        parts={name: _mean_difference(arms, tasks) for name, tasks in _tasks_of_types(suite).items()},
+        groups={
+            heading: _interval(_only(arms, suite.tasks_of(*types)), "success", fixed)
+            for heading, types in suite.columns.groups.items()
+        },
     )
+
+
+def _interval(arms: Sequence[Sequence[Evaluation]], what: What, fixed: bool) -> Interval | None:
+    """First arm minus second; None where no task is left that all finished."""
+    (treated, reference), tasks = paired_rates(arms, what)
+    if tasks == 0:
+        return None
+    return stats.paired_difference(treated, reference, _generator(), reference_is_fixed=fixed)
+
+
+def _only(arms: Sequence[Sequence[Evaluation]], tasks: frozenset[str]) -> list[list[Evaluation]]:
+    return [[found.only(tasks) for found in arm] for arm in arms]
 
 
 def _mean_difference(arms: Sequence[Sequence[Evaluation]], tasks: frozenset[str]) -> float | None:
     """First arm minus second on some of the tasks."""
-    (treated, reference), count = paired_rates(
-        [[found.only(tasks) for found in arm] for arm in arms], "success"
-    )
+    (treated, reference), count = paired_rates(_only(arms, tasks), "success")
     return float(treated.mean() - reference.mean()) if count else None
 
 

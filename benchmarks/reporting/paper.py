@@ -7,28 +7,55 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.reporting.columns import Columns
+
 FOLDER = Path(__file__).resolve().parent.parent / "paper"
 
-BASES = ("Qwen2.5-1.5B-Instruct", "Qwen2.5-7B-Instruct")
-METHODS = ("grpo", "grpo+empg", "dapo", "dapo+empg")
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Which rows of a table of the paper are shown beside ours."""
+
+    name: str
+    bases: tuple[str, ...]
+    methods: tuple[str, ...]
+    says: str
+    """What its numbers are."""
+
+
+TABLES = {
+    "table1": PaperTable(
+        "Table 1",
+        ("Qwen2.5-1.5B-Instruct", "Qwen2.5-7B-Instruct"),
+        ("grpo", "grpo+empg", "dapo", "dapo+empg"),
+        "mean ± std over 3 seeds",
+    ),
+    "table2": PaperTable(
+        "Table 2",
+        ("Qwen2.5-32B-Instruct",),
+        ("dapo", "dapo+scaling", "dapo+bonus", "dapo+empg"),
+        "one run each, ID and OOD as printed: means of its data sets",
+    ),
+}
 
 
 @dataclass(frozen=True)
 class PaperNumber:
-    """One result in percent, over 3 seeds."""
+    """One result in percent."""
 
     mean: float
-    std: float
+    std: float | None
+    """Over 3 seeds; None where the paper gives none."""
 
     @property
     def cell(self) -> str:
         """`58.2 ± 2.4`."""
-        return f"{self.mean:.1f} ± {self.std:.1f}"
+        return f"{self.mean:.1f}" + ("" if self.std is None else f" ± {self.std:.1f}")
 
 
 @dataclass(frozen=True)
 class PaperRow:
-    """Results of one method on one benchmark in the paper's Table 1."""
+    """Results of one method in a table of the paper."""
 
     base: str
     method: str
@@ -47,25 +74,28 @@ class EntropyChangeBin:
     """Average change of step entropy after RL; the paper does not state its unit."""
 
 
-def table1_rows(columns: Mapping[str, str], folder: Path = FOLDER) -> tuple[PaperRow, ...]:
-    """The authors' own four methods on both Qwen2.5 models.
+def rows_of(columns: Columns, folder: Path = FOLDER) -> tuple[PaperRow, ...]:
+    """What the paper printed of the measures in `columns.paper`, for every base model and method that it shows.
 
-    `columns`: measure -> its column of the file; the std is in `<column>_std`.
     Raises `ValueError` when one of the methods is not in the file.
     """
-    path = folder / "table1.csv"
+    path, table = folder / f"{columns.paper_table}.csv", TABLES[columns.paper_table]
     rows = {(row["base"], row["method"]): row for row in _read(path)}
-    wanted = [(base, method) for base in BASES for method in METHODS]
+    wanted = [(base, method) for base in table.bases for method in table.methods]
     if missing := [key for key in wanted if key not in rows]:
-        raise ValueError(f"{path}: no row for {missing[0]}; expected all of {METHODS} for both of {BASES}")
-    return tuple(_paper_row(rows[key], columns) for key in wanted)
+        raise ValueError(
+            f"{path}: no row for {missing[0]}; expected all of {table.methods} for {table.bases}"
+        )
+    return tuple(PaperRow(*key, _numbers(rows[key], columns.paper)) for key in wanted)
 
 
-def _paper_row(row: dict[str, str], columns: Mapping[str, str]) -> PaperRow:
-    numbers = {
-        name: PaperNumber(float(row[column]), float(row[f"{column}_std"])) for name, column in columns.items()
-    }
-    return PaperRow(row["base"], row["method"], numbers)
+def _numbers(row: dict[str, str], columns: Mapping[str, str]) -> dict[str, PaperNumber]:
+    """Columns by measure; the std of one is in `<column>_std` where the table has any."""
+    found = {}
+    for name, column in columns.items():
+        std = row.get(f"{column}_std")
+        found[name] = PaperNumber(float(row[column]), None if std is None else float(std))
+    return found
 
 
 def entropy_change(folder: Path = FOLDER) -> tuple[EntropyChangeBin, ...]:

@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.reporting.cells import MISSING, mean_cell, points
-from benchmarks.reporting.columns import Columns, of_type
 from benchmarks.reporting.load import Suite
-from benchmarks.reporting.outcomes import ArmRow, Comparison, label
-from benchmarks.reporting.paper import BASES, METHODS, PaperRow
+from benchmarks.reporting.outcomes import ADDITIONS, EXPERT, LABELS, WARM_START, ArmRow, Comparison, label
+from benchmarks.reporting.paper import TABLES, PaperRow
 from benchmarks.reporting.tables import Table
-
-BASE_METHODS = ("grpo", "dapo")
 
 
 def paper_table(
     rows: Sequence[ArmRow], found: Sequence[Comparison], paper: Sequence[PaperRow], size: str, suite: Suite
 ) -> Table:
     """A row per method with the sources side by side; with task types, a row per method and source."""
-    columns = suite.columns
-    lines = _lines(rows, found, paper, columns)
-    sources = (f"ours ({size})", *(f"paper ({base.removesuffix('-Instruct')})" for base in BASES))
+    columns, printed = suite.columns, TABLES[suite.columns.paper_table]
+    lines = _lines(rows, found, paper, suite)
+    sources = (f"ours ({size})", *(f"paper ({base.removesuffix('-Instruct')})" for base in printed.bases))
     if columns.types:
-        header = ("method, source", *columns.types.values(), "All")
+        header = ("method, source", *(part.heading for part in columns.parts.values()), "All")
         body = [
             (f"{name}, {source}", *cells)
             for name, of_source in lines
             for source, cells in zip(sources, of_source, strict=True)
+            if any(cell != MISSING for cell in cells) or source == sources[0]
         ]
     else:
         header = ("method", *(f"{source}: {what}" for source in sources for what in columns.measures))
@@ -42,7 +40,7 @@ def paper_table(
         columns=header,
         rows=tuple(body),
         note=(
-            f"Ours: sampled at temperature 1{on}. The paper: Table 1, mean ± std over 3 seeds; it does not say "
+            f"Ours: sampled at temperature 1{on}. The paper: {printed.name}, {printed.says}; it does not say "
             f"{columns.not_stated}. The levels are not comparable: model, data and training length differ.{gains}"
         ),
         wide=bool(columns.types),
@@ -50,25 +48,31 @@ def paper_table(
 
 
 def _lines(
-    rows: Sequence[ArmRow], found: Sequence[Comparison], paper: Sequence[PaperRow], columns: Columns
+    rows: Sequence[ArmRow], found: Sequence[Comparison], paper: Sequence[PaperRow], suite: Suite
 ) -> list[tuple[str, list[list[str]]]]:
-    """(name, cells of each source), for every method and then for what EMPG adds; ours is the first source."""
-    shown = [*map(of_type, columns.types), *columns.measures]
-    ours = {row.variant: row for row in rows}
-    theirs = {(row.base, row.method): row for row in paper}
+    """(name, cells of each source), for every method and then for what was added to one; ours is the first source."""
+    columns, printed = suite.columns, TABLES[suite.columns.paper_table]
+    shown = [*columns.parts, *columns.measures]
+    ours = {row.variant: row for row in rows if row.variant not in (WARM_START, EXPERT)}
+    theirs = {(row.base, row.method): row.numbers for row in paper}
+    methods = [name for name in LABELS if name in ours or name in printed.methods]
     lines = []
-    for method in METHODS:
+    for method in methods:
         own = ours.get(method)
         cells = [[MISSING if own is None else mean_cell(own.measures["sampled", name]) for name in shown]]
-        cells += [[theirs[base, method].numbers[name].cell for name in shown] for base in BASES]
+        for base in printed.bases:
+            numbers = theirs.get((base, method), {})
+            cells.append([numbers[name].cell if name in numbers else MISSING for name in shown])
         lines.append((label(method), cells))
-    added = {(one.treated, one.reference): one.by_mode.get("sampled") for one in found}
-    for method in BASE_METHODS:
-        with_it = f"{method}+empg"
-        gain = added.get((with_it, method))
+    differences = {(one.treated, one.reference): one.by_mode.get("sampled") for one in found}
+    for method, (plain, _, change) in ((name, name.partition("+")) for name in methods if "+" in name):
+        gain = differences.get((method, plain))
         cells = [[points(None if gain is None else gain.estimate(name)) for name in shown]]
-        for base in BASES:
-            more, less = theirs[base, with_it].numbers, theirs[base, method].numbers
-            cells.append([f"{more[name].mean - less[name].mean:+.1f}" for name in shown])
-        lines.append((f"EMPG adds to {label(method)}", cells))
+        for base in printed.bases:
+            more, less = theirs.get((base, method), {}), theirs.get((base, plain), {})
+            both = more.keys() & less.keys()
+            cells.append(
+                [f"{more[name].mean - less[name].mean:+.1f}" if name in both else MISSING for name in shown]
+            )
+        lines.append((f"{ADDITIONS[change]} adds to {label(plain)}", cells))
     return lines

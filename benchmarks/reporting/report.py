@@ -59,15 +59,15 @@ def write_report(
     found = comparisons(suite)
     facts = provenance(suite)
     columns = suite.columns
-    papers = paper.table1_rows(columns.paper) if suite.runs and columns.paper else ()
+    papers = paper.rows_of(columns) if suite.runs and columns.paper else ()
     size = model_size(suite)
-    shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns.measures)]
+    shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns)]
     if papers:
         shown.append(paper_tables.paper_table(rows, found, papers, size, suite))
     contents = {
         "table.md": tables.to_markdown(shown, facts).encode(),
         "table.csv": long_form.main_csv(rows, papers, size).encode(),
-        "differences.csv": long_form.difference_csv(found, columns.measures).encode(),
+        "differences.csv": long_form.difference_csv(found, columns).encode(),
         **_figures(suite),
     }
     folder = suite_folder / REPORT_FOLDER

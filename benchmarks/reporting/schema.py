@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -34,6 +36,10 @@ class _Config(Record):
     benchmark: str
 
 
+class _TaskTypes(Record):
+    task_types: dict[str, Literal["id", "ood"]] = {}
+
+
 class RunInfo(Record):
     """`run.json`: what was run and where."""
 
@@ -51,12 +57,19 @@ class RunInfo(Record):
     world: dict[str, Any]
     panels: dict[str, Panel]
     policy: dict[str, Any] | None = None
+    variants: tuple[str, ...] = ()
+    """All variants that the suite trains."""
     config: _Config
 
     @property
     def benchmark(self) -> str:
         """Which benchmark was played: `webshop`."""
         return self.config.benchmark
+
+    @property
+    def task_types(self) -> Mapping[str, str]:
+        """Kind of task -> its domain, where the world states them."""
+        return parse(_TaskTypes, json.dumps(self.world).encode(), f"run {self.run}: world").task_types
 
 
 class IterationRow(Record):

@@ -71,7 +71,7 @@ def panel_words(path: Path, info: RunInfo) -> str:
     Raises `RecordError` where the numbers cannot be those of that split. `path` is the run's record.
     """
     size = info.panels[EVALUATED_SPLIT].size
-    splits = columns_of(info.benchmark).splits
+    splits = columns_of(info).splits
     if not splits:
         return f"{size} tasks"
     world = parse(_World, json.dumps(info.world).encode(), f"{path}: world")

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from benchmarks.reporting import figures, paper, tables
 from benchmarks.reporting.load import RecordError
-from benchmarks.reporting.outcomes import LABELS
+from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, label
 from benchmarks.reporting.report import FILES, Report, write_report
 from tests.benchmarks.report_runs import add_run, full_suite
 
@@ -50,7 +50,7 @@ def csv_rows(report: Report, name: str) -> list[dict[str, str]]:
 
 def test_the_table_has_every_row_in_order_with_hand_counted_rates(suite: Path) -> None:
     report = write_report(full_suite(suite))
-    assert [row.label for row in report.rows] == list(LABELS.values())
+    assert [row.label for row in report.rows] == [label(name) for name in (WARM_START, *TABLE_1, EXPERT)]
     # 8 of 20 tasks: Wilson [21.9, 61.3]; score (8 * 1 + 12 * 0.5) / 20.
     cells = markdown_row(report, "GRPO")
     assert cells[1] == "40.0 [21.9, 61.3]"
@@ -163,10 +163,10 @@ def test_comparisons_use_only_seeds_that_both_variants_have(suite: Path) -> None
 
 def test_an_unlisted_variant_is_shown_and_compared_not_dropped(suite: Path) -> None:
     full_suite(suite)
-    add_run(suite, "grpo+bonus", solved=range(12))
+    add_run(suite, "grpo+other", solved=range(12))
     report = write_report(suite)
-    assert markdown_row(report, "grpo+bonus")[1].startswith("60.0")
-    assert markdown_row(report, "grpo+bonus − GRPO")[2].startswith("+20.0")
+    assert markdown_row(report, "grpo+other")[1].startswith("60.0")
+    assert markdown_row(report, "grpo+other − GRPO")[2].startswith("+20.0")
     assert report.rows[-1].label == "demonstrator (ceiling)"
 
 
@@ -198,7 +198,7 @@ def test_the_papers_rows_stand_beside_ours_with_both_model_sizes(suite: Path) ->
     assert grpo == "| GRPO | 40.0 | 70.0 | 58.2 ± 2.4 | 78.0 ± 1.1 | 65.6 ± 1.0 | 77.8 ± 1.4 |"
     assert "| EMPG adds to DAPO | +10.0 | +5.0 | +0.6 | +0.9 | +3.1 | +1.4 |" in beside
     theirs = [row for row in csv_rows(report, "table.csv") if row["source"] == "paper"]
-    assert {row["model"] for row in theirs} == set(paper.BASES)
+    assert {row["model"] for row in theirs} == set(paper.TABLES["table1"].bases)
     assert len(theirs) == 16
 
 
