@@ -23,6 +23,8 @@ class Run:
     config: RunConfig
     data: Path | None
     """Folder of official files; None for generated data."""
+    variants: tuple[str, ...] = ()
+    """All variants of the suite, for the rows of its table."""
 
 
 def plan(suite: Suite, seeds: Sequence[int], data: Path | None, results: Path) -> tuple[Run, ...]:
@@ -72,7 +74,7 @@ def _run(suite: Suite, data: Path | None, results: Path, variant: str, seed: int
         learner = replace(suite.learners[variant], seed=changes["seed"])
         changes |= {"iterations": suite.iterations, "learner": learner}
     config = suite.base.model_copy(update=changes)
-    return Run(name, folder.name, suite.scale, folder / name, config, data)
+    return Run(name, folder.name, suite.scale, folder / name, config, data, suite.variants)
 
 
 def _safe(name: str) -> str:

@@ -95,6 +95,7 @@ def _open_record(run: Run, tasks: Tasks, policy: LoadedPolicy | None) -> dict[st
         "variant": run.config.variant,
         "seed": run.config.seed,
         "scale": run.scale,
+        "variants": list(run.variants),
         "digest": records.digest(new),
         "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
         "policy_origin": None if policy is None else policy.origin,
