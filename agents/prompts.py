@@ -25,6 +25,12 @@ _SYSTEM: dict[str, str] = {
         "Thought: why\n"
         "Action: go to, open, close, take, move, clean, heat, cool, use, examine, look or inventory"
     ),
+    "deepsearch": (
+        "Find the answer to the question.\n"
+        "Answer with:\n"
+        "Thought: why\n"
+        "Action: search[query], open[title], next or answer[text]"
+    ),
 }
 
 

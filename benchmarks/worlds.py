@@ -6,7 +6,7 @@ A loader imports its environment only when called, so listing the benchmarks cos
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,6 +70,36 @@ class AlfworldSettings:
 
 
 @dataclass(frozen=True)
+class DeepSearchSettings:
+    """What a Deep Search suite may say in its `[world]` table; the first four concern the generated encyclopedia."""
+
+    seed: int = 0
+    passages: int = 4000
+    train_questions: int = 3600
+    test_questions: int = 100
+    """In domain; there are as many out of domain."""
+    id_datasets: tuple[str, ...] = ("hotpotqa",)
+    """Data sets of the official folder whose questions are trained on and tested in domain."""
+    ood_datasets: tuple[str, ...] = ("2wikimultihopqa",)
+    """Those that are only tested."""
+    retriever: str = "bm25"
+    """`bm25`, `dense`, or the URL of a server that speaks Search-R1's protocol."""
+    dense_model: str | None = None
+    """Folder or name of the sentence-transformers model of `dense`."""
+    scorer: Literal["em", "f1", "contains", "judge"] = "em"
+    scorer_settings: dict[str, Any] = field(default_factory=dict)
+    """`threshold` of `f1`; `base_url`, `model` and so on of `judge`."""
+    max_steps: int = 15
+    """Actions an episode may take."""
+    results: int = 3
+    """Passages that a search shows."""
+    passage_words: int = 120
+    """After so many words a shown passage is cut."""
+    page_words: int = 200
+    """Words that `open` and `next` show at a time."""
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """A benchmark: the settings of its data, the function that opens it, and where official data comes from."""
 
@@ -91,6 +121,14 @@ def _webshop(data: Path | None, settings: WebShopSettings, cache: Path | None, p
 
 def _alfworld(data: Path | None, settings: AlfworldSettings, cache: Path | None, progress: Progress) -> World:
     from envs.alfworld import load_world
+
+    return load_world(data, cache=cache, progress=progress, **asdict(settings))
+
+
+def _deepsearch(
+    data: Path | None, settings: DeepSearchSettings, cache: Path | None, progress: Progress
+) -> World:
+    from envs.deepsearch import load_world
 
     return load_world(data, cache=cache, progress=progress, **asdict(settings))
 
@@ -121,6 +159,18 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             "alfworld-download of the official package (alfworld/alfworld, 0.4.2: pip install "
             "'empg-bench[alfworld]') downloads them into the folder that ALFWORLD_DATA names, 3,553 + 140 + 134 games; "
             "--download calls it"
+        ),
+    ),
+    "deepsearch": Benchmark(
+        DeepSearchSettings,
+        _deepsearch,
+        needed={
+            "corpus.jsonl": 'passages: {"id", "contents": "\\"title\\"\\ntext"} a line',
+            "hotpotqa*.jsonl and so on": "questions of each data set; with `train` in the name: of the train split",
+        },
+        origin=(
+            "RUC-NLPIR/FlashRAG_datasets on the Hugging Face hub has the questions, "
+            "PeterGriffinJin/wiki-18-corpus the passages"
         ),
     ),
 }

@@ -163,7 +163,7 @@ class _ReplayEnv(TextEnv):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         expected = self._shown.decisions[self._step].action
-        if action != expected:
+        if action.lower() != expected.lower():  # the small policy's tokenizer writes lower case
             raise ValueError(
                 f"the demonstrated action {expected!r} of task {self._shown.task_id} reads as {action!r}"
             )
