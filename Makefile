@@ -1,4 +1,4 @@
-# Two commands on a fresh machine with Python 3.11+ and make: `make webshop` (or `make alfworld`) and `make test`.
+# Two commands on a fresh machine with Python 3.11+ and make: `make webshop` (or `alfworld`, `deepsearch`, `ablation`) and `make test`.
 
 PYTHON   ?= python3
 PIP_ARGS ?=
@@ -11,6 +11,7 @@ GAMES    ?=
 SEED     ?= 0
 SHARD    ?= 1/1
 JOBS     ?=
+RETRIEVER ?=
 RESULTS  ?= results
 
 # Threads that wait must not spin: on a busy machine that costs a factor of five and more.
@@ -18,10 +19,11 @@ export OMP_WAIT_POLICY ?= PASSIVE
 
 VENV := .venv
 BIN  := $(VENV)/bin
+SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld test data-webshop data-alfworld parity-webshop parity-alfworld warm-start bench report clean
+.PHONY: help setup webshop alfworld deepsearch ablation serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -51,6 +53,15 @@ webshop: setup  ## train and evaluate all four variants, then the table and the 
 alfworld: setup  ## the same on ALFWorld
 	$(BIN)/python -m benchmarks run alfworld $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
 
+deepsearch: setup  ## the same on Deep Search: RETRIEVER=bm25|dense:MODEL|URL of a server
+	$(BIN)/python -m benchmarks run deepsearch $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) $(SEARCH)
+
+ablation: setup  ## Deep Search: what each part of EMPG adds to DAPO, in domain and out of domain
+	$(BIN)/python -m benchmarks run ablation $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) $(SEARCH)
+
+serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
+	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)
+
 test: export OMP_NUM_THREADS = 1
 test: setup $(VENV)/official  ## format, lint, types and all tests
 	$(BIN)/ruff format --check .
@@ -73,6 +84,9 @@ data-webshop: setup  ## check the official files in DATA and prepare them for al
 
 data-alfworld: setup  ## check the official games in DATA
 	$(BIN)/python -m benchmarks data alfworld $(CHOICES)
+
+data-deepsearch: setup  ## check the corpus and the questions in DATA and index them for all runs
+	$(BIN)/python -m benchmarks data deepsearch $(CHOICES)
 
 bench: setup  ## measure speed and memory ratios on this machine
 	$(BIN)/python -m benchmarks bench $(if $(DATA),--data '$(DATA)')

@@ -30,6 +30,10 @@ Data = Annotated[Path | None, typer.Option(help="Folder of official files; by de
 Seeds = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one for each core.")]
 Results = Annotated[Path, typer.Option(help="Where runs and caches are kept.")]
+Retriever = Annotated[
+    str | None,
+    typer.Option(help="deepsearch: bm25, dense:MODEL, or the URL of a server; by default the suite's."),
+]
 RunName = Annotated[str, typer.Argument(help="Name of the run, as `plan` lists it.")]
 
 
@@ -40,12 +44,13 @@ def run(
     data: Data = None,
     seeds: Seeds = 1,
     jobs: Jobs = None,
+    retriever: Retriever = None,
     results: Results = Path("results"),
 ) -> None:
     """Make every run of a suite complete, several at a time, then write its report."""
     from benchmarks.suite import complete_suite
 
-    loaded = load_suite(suite, scale, official=data is not None)
+    loaded = load_suite(suite, scale, official=data is not None, world=chosen(retriever))
     complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console)
 
 
@@ -55,6 +60,7 @@ def run_one(
     name: RunName,
     scale: Scale = "default",
     data: Data = None,
+    retriever: Retriever = None,
     results: Results = Path("results"),
     tied: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
@@ -65,9 +71,8 @@ def run_one(
     if tied:
         tie_to_launcher()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    execute(
-        find(load_suite(suite, scale, official=data is not None), name, data, results), cache_folder(results)
-    )
+    loaded = load_suite(suite, scale, official=data is not None, world=chosen(retriever))
+    execute(find(loaded, name, data, results), cache_folder(results))
 
 
 @app.command("plan")
@@ -267,6 +272,25 @@ def suites() -> None:
     """List the suites that come with the package."""
     for name in suite_names():
         console.print(f"{name}: {load_suite(name).title}", markup=False, highlight=False)
+
+
+@app.command()
+def serve(
+    data: Data = None,
+    retriever: Annotated[str, typer.Option(help="bm25 or dense:MODEL.")] = "bm25",
+    host: Annotated[str, typer.Option(help="Whoever reaches it can search.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    results: Results = Path("results"),
+) -> None:
+    """Serve the passages of Deep Search to many workers, by Search-R1's protocol, until Ctrl-C."""
+    from benchmarks.serve import serve_passages
+
+    serve_passages(data, retriever, host, port, cache_folder(results), console)
+
+
+def chosen(retriever: str | None) -> dict[str, str]:
+    """What a retriever given on the command line changes in the suite's `[world]` table."""
+    return {} if retriever is None else {"retriever": retriever}
 
 
 def cache_folder(results: Path) -> Path:

@@ -128,7 +128,8 @@ class Variant(Strict):
     """One way of training: a preset of the loss, what differs from it, and EMPG on or off."""
 
     preset: Literal["grpo", "dapo"]
-    empg: bool
+    empg: bool | dict[str, Any]
+    """Off, as in the suite's `[empg]` table, or with settings that replace some of it."""
     loss: dict[str, Any] = {}
     """Settings that replace the preset's."""
     learner: dict[str, Any] = {}
@@ -203,21 +204,37 @@ def suite_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in SUITES.glob("*.toml")))
 
 
-def load_suite(name: str, scale: str = "default", *, official: bool = False) -> Suite:
+def load_suite(
+    name: str, scale: str = "default", *, official: bool = False, world: Mapping[str, Any] | None = None
+) -> Suite:
     """Read, merge and check a suite, given by its name or as the path of a TOML file.
 
-    official: whether the run is on official data rather than generated data.
+    official: whether the run is on official data rather than generated data. world: what replaces keys of the suite's
+    `[world]` table.
 
     Raises `ConfigError`: no such suite or scale, not TOML, an unknown key, a value of the wrong kind.
     """
     path = Path(name) if name.endswith(".toml") else SUITES / f"{name}.toml"
+    table = merge(_read_suite(path), {"world": world or {}})
+    return build_suite(path.stem, scale, table, official=official)
+
+
+def _read_suite(path: Path) -> dict[str, Any]:
+    """A suite file, merged over the one of the package that it extends; the variants are its own alone."""
     if not path.is_file():
-        raise ConfigError(f"no suite {name!r}, expected one of: {', '.join(suite_names())}, or a .toml file")
+        known = ", ".join(suite_names())
+        raise ConfigError(f"no suite {path.stem!r}, expected one of: {known}, or a .toml file")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
-    return build_suite(path.stem, scale, table, official=official)
+    extended = table.pop("extends", None)
+    if extended is None:
+        return table
+    if extended not in suite_names():
+        raise ConfigError(f"{path}: extends is {extended!r}, expected one of: {', '.join(suite_names())}")
+    base = _read_suite(SUITES / f"{extended}.toml")
+    return merge({key: value for key, value in base.items() if key != "variants"}, table)
 
 
 def build_suite(name: str, scale: str, table: Mapping[str, Any], *, official: bool = False) -> Suite:
@@ -275,7 +292,8 @@ def _learner(file: _SuiteFile, variant: str, where: str) -> LearnerConfig:
     table = merge({"temperature": file.rollout.sampling.temperature}, given)
     table["optimizer"] = merge({"total_iterations": file.iterations}, given.get("optimizer", {}))
     table["loss"] = merge(merge(asdict(LOSSES[chosen.preset]), table.get("loss", {})), chosen.loss)
-    table["empg"] = asdict(file.empg) if chosen.empg else None
+    changed = chosen.empg if isinstance(chosen.empg, dict) else {}
+    table["empg"] = None if chosen.empg is False else merge(asdict(file.empg), changed)
     learner = validate(LearnerConfig, table, f"{where}.{variant}")
     if learner.temperature != file.rollout.sampling.temperature:
         raise ConfigError(

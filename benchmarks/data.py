@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -106,11 +107,59 @@ def _alfworld_world(world: World, progress: Progress) -> Lines:
     return [*lines, f"{len(walked)} walkthroughs won; content {facts['data_digest'][:12]}"]
 
 
+def _deepsearch_files(data: Path, cache: Path, progress: Progress) -> Lines:
+    from envs.deepsearch.corpus import FileCorpus
+    from envs.deepsearch.load import CORPUS
+
+    corpus = FileCorpus(data / CORPUS, cache, progress)
+    return [f"{corpus.digest}  {len(corpus):,} passages  {CORPUS}"]
+
+
+def _deepsearch_world(world: World, progress: Progress) -> Lines:
+    """Questions by file and split, and how many answers and supporting pages the corpus has."""
+    from envs.deepsearch.world import DeepSearchWorld
+
+    assert isinstance(world, DeepSearchWorld)
+    facts = world.describe()
+    lines = [
+        f"{file['sha256']}  {file['questions']:,} questions, {file['domain']}  {name}"
+        for name, file in facts["files"].items()
+    ]
+    lines.append(", ".join(f"{count:,} {split} questions" for split, count in facts["splits"].items()))
+    asked = [question for split in ("train", "dev", "test") for question in world.questions(split)]
+    titles = [(question, title) for question in asked for title in question.supporting_titles]
+    there = sum(bool(world.corpus.titled(title)) for _, title in titles)
+    if titles:
+        lines.append(f"{there:,} of {len(titles):,} supporting pages are in the corpus")
+    said = _share_answerable(world, asked, progress)
+    return [
+        *lines,
+        f"{said} of {len(asked):,} questions have an accepted answer in some passage, or yes or no",
+    ]
+
+
+def _share_answerable(world: Any, asked: Sequence[Any], progress: Progress) -> int:
+    """How many questions have an answer whose tokens stand in a passage in one piece."""
+    from envs.deepsearch.scorers import normalize
+
+    wanted = [{f" {normalize(gold)} " for gold in question.golds} for question in asked]
+    found = [bool(golds & {" yes ", " no "}) for golds in wanted]
+    for number, passage in enumerate(world.corpus.passages()):
+        text = f" {normalize(f'{passage.title} {passage.text}')} "
+        for place, golds in enumerate(wanted):
+            if not found[place]:
+                found[place] = any(gold in text for gold in golds)
+        if number % 1000 == 0:
+            progress("looking for answers", number, len(world.corpus))
+    return sum(found)
+
+
 Before = Callable[[Path, Path, Progress], Lines]
 After = Callable[[World, Progress], Lines]
 CHECKS: Mapping[str, tuple[Before, After]] = {
     "webshop": (_webshop_files, _webshop_world),
     "alfworld": (_alfworld_files, _alfworld_world),
+    "deepsearch": (_deepsearch_files, _deepsearch_world),
 }
 """What is looked at before a benchmark's official files are opened (folder, cache), and afterwards."""
 

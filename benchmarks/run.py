@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -115,6 +116,7 @@ class _Execution:
         self._tasks = tasks
         self._policy = policy
         self._report = Reporter(run.folder)
+        self._counted = Counter(tasks.world.counts())
         evaluation = run.config.evaluation
         per_task = sum(evaluation.samples if mode == "sampled" else 1 for mode in evaluation.modes)
         learner = run.config.learner
@@ -181,8 +183,15 @@ class _Execution:
             place: dict[str, Any] = {"run": self._run.name, "iteration": iteration}
             repeated = {name: [value] * len(columns["step"]) for name, value in place.items()}
             records.write_parquet(step_part(folder, iteration), repeated | columns)
-        records.append_jsonl(folder / TIMING, [{"iteration": iteration, "total": seconds, **outcome.seconds}])
+        timing = {"iteration": iteration, "total": seconds, **outcome.seconds, **self._service()}
+        records.append_jsonl(folder / TIMING, [timing])
         records.append_jsonl(folder / METRICS, [outcome.metrics])
+
+    def _service(self) -> dict[str, dict[str, int]]:
+        """What was asked of servers since the last call; nothing where there are none."""
+        now = Counter(self._tasks.world.counts())
+        new, self._counted = now - self._counted, now
+        return {"service": dict(new)} if now else {}
 
     def _evaluate(self) -> list[Row]:
         done = 0
@@ -222,6 +231,9 @@ class _Execution:
                 "sampled_tokens": metrics[-1]["sampled_tokens_total"] if metrics else 0,
                 "episodes": sum(row["episodes"] for row in metrics),
                 "wall_seconds": sum(row["total"] for row in timing) + evaluation_seconds,
+                "service": dict(
+                    sum((Counter(row.get("service", {})) for row in [*timing, self._service()]), Counter())
+                ),
             },
         )
         rates = [

@@ -82,6 +82,8 @@ def job(run: Run, source: str, scale: str, results: Path) -> Job:
     command += ["--scale", scale, "--results", str(results)]
     if run.data is not None:
         command += ["--data", str(run.data)]
+    if "retriever" in run.config.world:
+        command += ["--retriever", run.config.world["retriever"]]
     return Job(run.name, run.folder, tuple(command))
 
 

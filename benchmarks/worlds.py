@@ -83,9 +83,8 @@ class DeepSearchSettings:
     ood_datasets: tuple[str, ...] = ("2wikimultihopqa",)
     """Those that are only tested."""
     retriever: str = "bm25"
-    """`bm25`, `dense`, or the URL of a server that speaks Search-R1's protocol."""
-    dense_model: str | None = None
-    """Folder or name of the sentence-transformers model of `dense`."""
+    """`bm25`, `dense:` and the folder or name of a sentence-transformers model, or the URL of a server that speaks
+    Search-R1's protocol."""
     scorer: Literal["em", "f1", "contains", "judge"] = "em"
     scorer_settings: dict[str, Any] = field(default_factory=dict)
     """`threshold` of `f1`; `base_url`, `model` and so on of `judge`."""

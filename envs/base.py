@@ -150,3 +150,7 @@ class World(Protocol):
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for the run record: sizes, sources, hashes, versions of what decides rewards."""
         ...
+
+    def counts(self) -> Mapping[str, int]:
+        """What was asked of servers since the world was opened, and what failed, by kind; empty without servers."""
+        ...

@@ -42,6 +42,8 @@ class Run:
     folder: Path
     info: RunInfo
     iterations: int
+    service: dict[str, int]
+    """What was asked of servers, and what failed, by kind."""
     metrics: tuple[IterationRow, ...]
     evaluations: dict[str, Evaluation]
     """By mode, for the last evaluated iteration."""
@@ -184,7 +186,7 @@ def load_run(folder: Path, info: RunInfo) -> Run:
         check_totals(summary_path, mode, totals, found.get(mode))
     metrics = _metrics(folder / "metrics.jsonl") if info.kind == "train" else ()
     types = types_of_tasks(path, episodes, columns_of(info).types)
-    return Run(folder, info, summary.iterations, metrics, found, types)
+    return Run(folder, info, summary.iterations, summary.service, metrics, found, types)
 
 
 def _metrics(path: Path) -> tuple[IterationRow, ...]:

@@ -131,6 +131,8 @@ def provenance(suite: Suite) -> dict[str, str]:
     missing += [f"{name} (no run.json)" for name in suite.strangers]
     if missing:
         facts["left out"] = "; ".join(missing)
+    if service := sum((Counter(run.service) for run in suite.runs), Counter[str]()):
+        facts["servers"] = _flat(dict(service))
     if errors := _errors(suite.runs):
         facts["errors"] = errors
     return facts

@@ -109,6 +109,8 @@ class Summary(Record):
 
     iterations: int
     eval: dict[str, dict[str, Totals]]
+    service: dict[str, int] = {}
+    """What was asked of servers, and what failed, by kind."""
 
 
 class Version(Record):

@@ -153,6 +153,10 @@ class AlfworldWorld:
             np.random.default_rng(np.random.SeedSequence(list(seed))), carelessness or {}
         )
 
+    def counts(self) -> Mapping[str, int]:
+        """Nothing is asked of servers."""
+        return {}
+
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for the run record."""
         counts = {split: len(self.tasks(split)) for split in self._parts}

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import httpx
 
@@ -59,6 +59,15 @@ class Patience:
         return wait * (1 + jitter / 4)
 
 
+@runtime_checkable
+class Counted(Protocol):
+    """What counts its requests."""
+
+    def counts(self) -> Mapping[str, int]:
+        """How many requests were made, how many again, and why."""
+        ...
+
+
 class JsonClient:
     """Posts JSON to one URL."""
 
@@ -72,7 +81,8 @@ class JsonClient:
         self.url = url
         self.patience = patience or Patience()
         self.counts: Counter[str] = Counter()
-        """`requests`, `retries`, and failed tries by kind: `timeouts`, `connections`, `server_errors`, `bad_answers`."""
+        """`requests`, `retries`, and failed tries by kind: `timeouts`, `connections`, `server_errors`,
+        `bad_answers`."""
         self._sleep = sleep
         timeout = httpx.Timeout(self.patience.timeout_s, connect=self.patience.connect_s)
         self._http = httpx.Client(timeout=timeout, headers=dict(headers or {}), trust_env=False)

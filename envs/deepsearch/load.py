@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 from envs.base import EnvError, Progress, Split, silent
 from envs.deepsearch.corpus import Corpus, FileCorpus, MemoryCorpus
-from envs.deepsearch.encyclopedia import MultiHopQuestion, Settings, generate
+from envs.deepsearch.encyclopedia import Encyclopedia, MultiHopQuestion, Settings, generate
 from envs.deepsearch.questions import Domain, Question, QuestionError, read_questions
 from envs.deepsearch.retrieval.base import Retriever, RetrieverDown
 from envs.deepsearch.scorers import make_scorer
 from envs.deepsearch.world import DeepSearchWorld
 
 CORPUS = "corpus.jsonl"
+DENSE = "dense:"
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")
 SHARES = (0.5, 0.6)
 """Where a data set without a train file is cut into train, dev and test questions."""
@@ -32,7 +33,6 @@ def load_world(
     id_datasets: Sequence[str] = ("hotpotqa",),
     ood_datasets: Sequence[str] = ("2wikimultihopqa",),
     retriever: str = "bm25",
-    dense_model: str | None = None,
     scorer: ScorerName = "em",
     scorer_settings: dict[str, Any] | None = None,
     max_steps: int = 15,
@@ -46,31 +46,23 @@ def load_world(
 
     `seed` to `test_questions` concern the encyclopedia; it has as many out-of-domain test questions as in-domain ones.
     `id_datasets` and `ood_datasets` name the data sets of the folder: a data set is the files that begin with its name.
-    `retriever` is `bm25`, `dense`, or the URL of a server. Raises `EnvError` for data that is missing or malformed, or
-    a server that does not answer, `ValueError` for a setting that does not exist.
+    `retriever` is `bm25`, `dense:` and the folder or name of a model, or the URL of a server.
+
+    Raises `EnvError` for data that is missing or malformed or a server that does not answer, `ValueError` for a
+    setting that does not exist.
     """
     kept = None if cache is None else Path(cache)
     corpus: Corpus
     if data is None:
         held_out = dict.fromkeys(("dev", "test", "ood_dev", "ood_test"), test_questions)
         found = generate(Settings(seed=seed, passages=passages, train=train_questions, **held_out))
-        corpus = MemoryCorpus(found.passages)
-        asked = {
-            split: [_generated(one) for one in questions] for split, questions in found.questions.items()
-        }
-        questions: dict[Split, Sequence[Question]] = {
-            "train": asked["train"],
-            "dev": [*asked["dev"], *asked["ood_dev"]],
-            "test": [*asked["test"], *asked["ood_test"]],
-        }
-        source = found.describe()
+        corpus, questions, source = MemoryCorpus(found.passages), _asked(found), found.describe()
     else:
-        folder = Path(data)
-        corpus = FileCorpus(folder / CORPUS, kept, progress)
-        questions, source = _published(folder, id_datasets, ood_datasets)
+        corpus = FileCorpus(Path(data) / CORPUS, kept, progress)
+        questions, source = _published(Path(data), id_datasets, ood_datasets)
     return DeepSearchWorld(
         corpus,
-        open_retriever(retriever, corpus, kept, dense_model, progress),
+        open_retriever(retriever, corpus, kept, progress),
         questions,
         make_scorer(scorer, **(scorer_settings or {})),
         source=source,
@@ -83,18 +75,25 @@ def load_world(
     )
 
 
-def open_retriever(
-    name: str, corpus: Corpus, cache: Path | None, dense_model: str | None = None, progress: Progress = silent
-) -> Retriever:
-    """`bm25`, `dense`, or the URL of a server that speaks Search-R1's protocol; `ValueError` for another name."""
+def open_corpus(
+    data: Path | str | None, seed: int, passages: int, cache: Path | None, progress: Progress = silent
+) -> Corpus:
+    """The corpus of a folder, or the generated one of this seed and size."""
+    if data is None:
+        return MemoryCorpus(generate(Settings(seed, passages, 0, 0, 0, 0, 0)).passages)
+    return FileCorpus(Path(data) / CORPUS, cache, progress)
+
+
+def open_retriever(name: str, corpus: Corpus, cache: Path | None, progress: Progress = silent) -> Retriever:
+    """`bm25`, `dense:MODEL`, or the URL of a server that speaks Search-R1's protocol; `ValueError` for another name."""
     if name == "bm25":
         from envs.deepsearch.retrieval.bm25 import Bm25Retriever
 
         return Bm25Retriever(corpus, cache, progress)
-    if name == "dense":
+    if name.startswith(DENSE) and name != DENSE:
         from envs.deepsearch.retrieval.dense import DenseRetriever
 
-        return DenseRetriever(corpus, dense_model, cache, progress)
+        return DenseRetriever(corpus, name.removeprefix(DENSE), cache, progress)
     if name.startswith(("http://", "https://")):
         from envs.deepsearch.retrieval.http import HttpRetriever
 
@@ -102,7 +101,19 @@ def open_retriever(
             return HttpRetriever(name)
         except RetrieverDown as error:
             raise EnvError(str(error)) from error
-    raise ValueError(f"retriever is {name!r}, expected bm25, dense or the URL of a server")
+    raise ValueError(f"retriever is {name!r}, expected bm25, dense:MODEL or the URL of a server")
+
+
+def _asked(found: Encyclopedia) -> dict[Split, Sequence[Question]]:
+    parts: dict[Split, tuple[str, ...]] = {
+        "train": ("train",),
+        "dev": ("dev", "ood_dev"),
+        "test": ("test", "ood_test"),
+    }
+    return {
+        split: [_generated(one) for name in names for one in found.questions[name]]
+        for split, names in parts.items()
+    }
 
 
 def _generated(one: MultiHopQuestion) -> Question:

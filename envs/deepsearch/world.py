@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from envs.base import Demonstrator, Split, TaskPanel
+from envs.deepsearch.client import Counted
 from envs.deepsearch.corpus import Corpus, Passage
 from envs.deepsearch.env import DeepSearchEnv
 from envs.deepsearch.questions import Question
@@ -133,6 +134,15 @@ class DeepSearchWorld:
             "splits": {split: len(found) for split, found in self._questions.items()},
             "task_types": _types(self._questions["test"]),
             **self._settings,
+        }
+
+    def counts(self) -> dict[str, int]:
+        """Requests to a retrieval server or a judge, and what failed; empty without either."""
+        return {
+            f"{name}_{kind}": count
+            for name, part in (("retriever", self._retriever), ("judge", self._scorer))
+            if isinstance(part, Counted)
+            for kind, count in part.counts().items()
         }
 
     def close(self) -> None:

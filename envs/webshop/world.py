@@ -118,6 +118,10 @@ class WebShopWorld:
             np.random.default_rng(np.random.SeedSequence(list(seed))), carelessness or {}
         )
 
+    def counts(self) -> Mapping[str, int]:
+        """Nothing is asked of servers."""
+        return {}
+
     def describe(self) -> dict[str, Any]:
         """JSON-ready facts for the run record."""
         if self._digest is None:

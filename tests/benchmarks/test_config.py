@@ -86,7 +86,7 @@ def test_an_unknown_key_at_any_depth_is_named_with_the_keys_that_are_known(chang
         ({"variants": {"dapo": {"preset": "ppo"}}}, "tiny.variants.dapo.preset", "'ppo'"),
         ({"variants": {"dapo": {"learner": {"temperature": 0.5}}}}, "tiny.variants.dapo.temperature", "0.5"),
         ({"world": {"products": 0}}, "tiny.world", "products must be positive, got 0"),
-        ({"benchmark": "chess"}, "tiny.benchmark", "'chess', expected one of: alfworld, webshop"),
+        ({"benchmark": "chess"}, "tiny.benchmark", "'chess', expected one of: alfworld, deepsearch, webshop"),
     ],
 )
 def test_a_value_of_the_wrong_kind_or_range_is_named_and_never_converted(changes, place, said):

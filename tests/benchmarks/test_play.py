@@ -167,6 +167,9 @@ class RiddleWorld:
     def demonstrator(self, seed: Sequence[int], carelessness: Mapping[str, float] | None = None) -> Sphinx:
         return Sphinx()
 
+    def counts(self) -> dict[str, int]:
+        return {}
+
     def describe(self) -> dict[str, Any]:
         return {}
 
@@ -214,7 +217,7 @@ def test_a_failing_engine_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("chess",), "error: benchmark: unknown 'chess', expected one of: webshop, alfworld, riddles"),
+        (("chess",), "error: benchmark: unknown 'chess', expected one of: webshop, alfworld, deepsearch, riddles"),
         (("riddles", "--split", "valid"), "error: split: unknown 'valid', expected one of: train, dev, test"),
         (("riddles", "--policy", "gpt"), "error: policy: unknown 'gpt', expected one of: person, expert"),
         (("riddles", "--task", "9"), "error: unknown task '9': there is riddle-0"),

@@ -86,6 +86,9 @@ class LampWorld:
     ) -> LampPlayer:
         return LampPlayer(seed, carelessness)
 
+    def counts(self) -> dict[str, int]:
+        return {}
+
     def describe(self) -> dict[str, Any]:
         return {"name": "lamps", "tasks": self.tasks}
 

@@ -47,11 +47,16 @@ class Counting:
         self.inner.close()
 
 
-def world(retriever: Counting | None = None, scorer: Any = None, **settings: int) -> DeepSearchWorld:
+def world(
+    retriever: Counting | None = None,
+    scorer: Any = None,
+    test: Sequence[Question] = (OTHER, FAR),
+    **settings: int,
+) -> DeepSearchWorld:
     return DeepSearchWorld(
         MemoryCorpus(PASSAGES),
         retriever or Counting(),
-        {"train": [QUESTION], "dev": [], "test": [OTHER, FAR]},
+        {"train": [QUESTION], "dev": [], "test": test},
         scorer or make_scorer("em"),
         source={"data": "library"},
         settings=settings,

@@ -114,6 +114,8 @@ def _build(corpus: Corpus, progress: Progress) -> Any:
         stemmer=_stemmer(),
         show_progress=False,
     )
+    if not any(tokens.vocab):  # bm25s gives texts without a word an empty one
+        raise CorpusError(f"none of {len(corpus)} passages has a word that can be searched")
     progress("indexing passages", 1, 2)
     index = bm25s.BM25(k1=K1, b=B, method=METHOD)
     index.index(tokens, show_progress=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,15 @@ class DenseRetriever:
     """Passages nearest to a query in meaning; vectors have length 1, so the score is the cosine."""
 
     def __init__(
-        self, corpus: Corpus, model: str | Path | None, cache: Path | None = None, progress: Progress = silent
+        self, corpus: Corpus, model: str | Path, cache: Path | None = None, progress: Progress = silent
     ) -> None:
         """`model`: folder or name of a sentence-transformers model that is already on this machine.
 
-        Raises `EnvError` without the extra, without a model, or with one that cannot be loaded.
+        Raises `EnvError` without the extra, or for a model that cannot be loaded.
         """
-        if model is None:
-            raise EnvError(
-                "the dense retriever needs dense_model, the folder of a sentence-transformers model"
-            )
         self._corpus = corpus
-        self._name = Path(model).name
         self._model = _load(str(model))
+        self._identity = _identity(str(model))
         self._vectors = _vectors(
             corpus, self._model, self._facts(), cache, progress
         )  # [passages, dimensions]
@@ -64,7 +61,7 @@ class DenseRetriever:
     def _facts(self) -> dict[str, Any]:
         from importlib.metadata import version
 
-        return {"model": self._name, "sentence_transformers": version("sentence-transformers")}
+        return {**self._identity, "sentence_transformers": version("sentence-transformers")}
 
     def _hit(self, number: int, score: np.float32) -> Hit:
         passage = self._corpus.passage(number)
@@ -79,7 +76,22 @@ def _load(model: str) -> Any:
     try:
         return SentenceTransformer(model, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise EnvError(f"dense_model {model!r} cannot be loaded from this machine: {error}") from error
+        raise EnvError(
+            f"the model {model!r} of the dense retriever cannot be loaded from this machine: {error}"
+        ) from error
+
+
+def _identity(model: str) -> dict[str, str]:
+    """What tells a model from others: folders of different ones may have one name."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return {"model": model}
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
+    return {"model": folder.name, "model_sha256": digest.hexdigest()}
 
 
 def _encode(model: Any, texts: Sequence[str]) -> NDArray[np.float32]:

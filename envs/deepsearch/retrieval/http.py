@@ -1,11 +1,13 @@
 """A retriever behind a server that speaks Search-R1's protocol.
 
-`POST <url>/retrieve` with `{"queries": [...], "topk": k, "return_scores": true}` is answered by `{"result": [[{"document":
-{"id", "contents"}, "score"}, ...], ...]}`, one list for each query; a server may also give the documents alone.
+`POST <url>/retrieve` with `{"queries": [...], "topk": k, "return_scores": true}` is answered by
+`{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list for each query; a server may also give
+the documents alone.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -62,7 +64,11 @@ class HttpRetriever:
     def wait_ready(self, limit_s: float) -> None:
         """Return as soon as the server answers a search; `RetrieverDown` after `limit_s` seconds of waiting."""
         waited = 0.0
-        while (problem := self._problem()) is not None:
+        while True:
+            began = time.monotonic()
+            if (problem := self._problem()) is None:
+                return
+            waited += time.monotonic() - began  # a server that hangs costs a timeout each time
             if waited >= limit_s:
                 raise RetrieverDown(f"the retriever is not ready after {waited:.0f} s: {problem}; {HELP}")
             self._sleep(POLL_S)
@@ -116,6 +122,6 @@ def _hit(found: Any, place: int) -> Hit:
         passage = passage_of(document, "a document of the answer")
     except CorpusError as error:
         raise ValueError(str(error)) from error
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        raise ValueError(f"score is {score!r}, expected a number")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise ValueError(f"score is {score!r}, expected a finite number")
     return Hit(passage.id, passage.title, passage.text, float(score))

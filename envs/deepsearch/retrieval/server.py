@@ -86,7 +86,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _request(content: bytes) -> tuple[list[str], int, bool]:
     """Queries, number of results, and whether scores are wanted; `ValueError` says what is wrong."""
-    body = json.loads(content)
+    try:
+        body = json.loads(content)
+    except RecursionError:
+        raise ValueError("the body is nested too deeply, expected an object with queries and topk") from None
     if not isinstance(body, dict):
         raise ValueError(f"the body is {type(body).__name__}, expected an object with queries and topk")
     queries, k = body.get("queries"), body.get("topk", 3)
