@@ -1,8 +1,8 @@
 """What a retriever finds and costs: recall on real questions, latency, and the index's time, bytes and memory.
 
-`python -m benchmarks.bench_deepsearch --data FOLDER --passages 1000000 --dense MODEL`. The folder has `corpus.jsonl` and
-HotpotQA questions whose `metadata.supporting_titles` say which pages they need; `--passages` asks for as many generated
-passages beside them. An index is built in one process and searched in another, as a training run does.
+`python -m benchmarks.bench_deepsearch --data FOLDER --passages 1000000 --dense MODEL`. The folder has `corpus.jsonl`
+and HotpotQA questions whose `metadata.supporting_titles` say which pages they need; `--passages` asks for as many
+generated passages beside them. An index is built in one process and searched in another, as a training run does.
 """
 
 from __future__ import annotations
@@ -258,9 +258,14 @@ def rows(costs: Sequence[Costs]) -> list[tuple[str, ...]]:
     ]
     for place, depth in enumerate(DEPTHS):
         found = [one.searched.recall[place] if one.searched.recall else None for one in costs]
-        lines.append((f"recall of titles at {depth}", [f"{100 * one.titles:.1f}%" if one else "" for one in found]))
         lines.append(
-            (f"questions with all titles at {depth}", [f"{100 * one.whole:.0f}%" if one else "" for one in found])
+            (f"recall of titles at {depth}", [f"{100 * one.titles:.1f}%" if one else "" for one in found])
+        )
+        lines.append(
+            (
+                f"questions with all titles at {depth}",
+                [f"{100 * one.whole:.0f}%" if one else "" for one in found],
+            )
         )
     return [(name, *cells) for name, cells in lines]
 

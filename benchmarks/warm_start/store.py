@@ -48,6 +48,8 @@ class WarmStartConfig:
 
     name: str | None = None
     """Folder of a shipped policy that is used if its digest fits; it does not enter the digest."""
+    as_shipped: bool = False
+    """Take the shipped policy of that name whatever it was taught on: how it does on other data is the question."""
     seed: int = 0
     model: SmallModelConfig = field(default_factory=SmallModelConfig)
     demonstrations: DemonstrationConfig = field(default_factory=DemonstrationConfig)
@@ -74,7 +76,12 @@ def obtain(
     cache: Path,
     progress: Progress = silent,
 ) -> WarmStart:
-    """The policy of these settings: the shipped one, else the cached one, else a new one, then cached."""
+    """The policy of these settings: the shipped one, else the cached one, else a new one, then cached.
+
+    Raises `ValueError` where the shipped one is asked for as it is, and there is none.
+    """
+    if config.as_shipped:
+        return _as_shipped(config.name)
     digest = records.digest(identity(world, config, rollout))
     if config.name is not None and (found := _read(SHIPPED / config.name, digest, "shipped")):
         return found
@@ -84,6 +91,16 @@ def obtain(
     built = build(world, config, rollout, progress=progress, log_file=_beside(kept, "log"))
     save(built, kept)
     return built
+
+
+def _as_shipped(name: str | None) -> WarmStart:
+    known = sorted(path.parent.name for path in SHIPPED.glob(f"*/{RECORD}"))
+    if name not in known:
+        raise ValueError(f"no policy {name!r} ships with the package, expected one of {', '.join(known)}")
+    policy = load(SHIPPED / name)
+    return WarmStart(
+        policy.model, policy.tokenizer, policy.record | {"source": "shipped, taught on other data"}
+    )
 
 
 def build_and_save(
@@ -187,6 +204,7 @@ def identity(world: World, config: WarmStartConfig, rollout: RolloutConfig) -> d
     settings = asdict(config)
     for silent_key in ("name", "measure"):
         del settings[silent_key]
+    del settings["as_shipped"]  # it is about where a policy is from
     if settings["demonstrations"]["max_steps"] is None:
         del settings["demonstrations"]["max_steps"]  # policies from before it existed stay valid
     layout = ("layout", "window", "max_observation_tokens", "max_new_tokens")

@@ -217,7 +217,10 @@ def test_a_failing_engine_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("chess",), "error: benchmark: unknown 'chess', expected one of: webshop, alfworld, deepsearch, riddles"),
+        (
+            ("chess",),
+            "error: benchmark: unknown 'chess', expected one of: webshop, alfworld, deepsearch, riddles",
+        ),
         (("riddles", "--split", "valid"), "error: split: unknown 'valid', expected one of: train, dev, test"),
         (("riddles", "--policy", "gpt"), "error: policy: unknown 'gpt', expected one of: person, expert"),
         (("riddles", "--task", "9"), "error: unknown task '9': there is riddle-0"),

@@ -169,3 +169,15 @@ def test_entropy_and_surprisal_are_sums_over_the_tokens_of_a_decision(built):
     assert option.entropy_per_token == pytest.approx(sum(entropies) / tokens, abs=2e-4)
     assert option.surprisal_per_decision == pytest.approx(np.mean(surprisals), abs=2e-4)
     assert figures[ALL].decisions == sum(len(example.spans) for example in examples)
+
+
+def test_a_shipped_policy_is_taken_as_it_is_where_that_is_asked_for(built, monkeypatch, tmp_path):
+    save(built[0], tmp_path / "lamps")
+    monkeypatch.setattr(store, "SHIPPED", tmp_path)
+    config = replace(CONFIG, name="lamps", as_shipped=True, seed=9)  # another seed, so another digest
+    found = obtain(WORLD, config, ROLLOUT, cache=tmp_path / "cache")
+    assert found.record["source"] == "shipped, taught on other data"
+    assert found.record["digest"] == built[0].record["digest"]
+    assert not (tmp_path / "cache").exists()
+    with pytest.raises(ValueError, match="no policy 'sofas' ships with the package, expected one of lamps"):
+        obtain(WORLD, replace(config, name="sofas"), ROLLOUT, cache=tmp_path / "cache")
