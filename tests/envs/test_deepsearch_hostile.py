@@ -166,5 +166,5 @@ def test_a_body_that_is_no_request_is_a_400_with_a_reason_and_the_server_lives_o
         answer = httpx.post(f"{url}/retrieve", content=body)
         assert answer.status_code == 400
         assert answer.json()["error"]
-        after = httpx.post(f"{url}/retrieve", json={"queries": ["owl"], "topk": 1, "return_scores": True})
-    assert json.loads(after.content)["result"][0][0]["document"]["id"] == "3"
+        after = httpx.post(f"{url}/retrieve", json={"queries": ["hunts"], "topk": 1, "return_scores": True})
+    assert json.loads(after.content)["result"][0][0]["document"]["id"] == "4"
