@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from envs.deepsearch.scorers import MOST_EXTRA_TOKENS, Scorer, contains, exact, f1, make_scorer, normalize
 
+WORDS = ("a", "the", "red", "kite", "of", "1950", "yes", "no", "town")
+PHRASES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8)
 EM, F1, CONTAINS = (make_scorer(name) for name in ("em", "f1", "contains"))
 
 
@@ -69,8 +71,7 @@ def test_only_white_space_becomes_empty_and_normalising_again_changes_little(tex
     assert EM("q", text, [text]).success == bool(normalize(text))
 
 
-@given(st.lists(st.sampled_from(["a", "the", "red", "kite", "of", "1950", "yes", "no", "town"]), min_size=1, max_size=8),
-       st.lists(st.sampled_from(["a", "the", "red", "kite", "of", "1950", "yes", "no", "town"]), min_size=1, max_size=8))  # fmt: skip
+@given(PHRASES, PHRASES)
 def test_token_f1_is_squads(prediction: list[str], gold: list[str]) -> None:
     one, other = " ".join(prediction), " ".join(gold)
     if squad_normalize(one) and squad_normalize(other):
