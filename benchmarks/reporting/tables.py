@@ -26,7 +26,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as strings; the first column names the row and is the only one that may hold foreign text."""
+    """Cells as strings; only the first column, which names the row, and headings may hold foreign text."""
 
     title: str
     columns: tuple[str, ...]
@@ -59,7 +59,11 @@ def to_markdown(tables: Iterable[Table], facts: Mapping[str, str]) -> str:
     parts = []
     for table in tables:
         rows = [(markdown_escape(name), *cells) for name, *cells in table.rows]
-        lines = [_line(table.columns), "|" + "---|" * len(table.columns), *map(_line, rows)]
+        lines = [
+            _line(tuple(map(markdown_escape, table.columns))),
+            "|" + "---|" * len(table.columns),
+            *map(_line, rows),
+        ]
         parts.append(f"## {markdown_escape(table.title)}\n\n" + "\n".join(lines) + f"\n\n{table.note}\n")
     listed = "\n".join(f"- {name}: {markdown_escape(value)}" for name, value in facts.items())
     return "\n".join(parts) + f"\n## Where these numbers come from\n\n{listed}\n"

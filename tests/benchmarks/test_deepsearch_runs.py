@@ -86,7 +86,7 @@ def test_a_server_that_stays_away_stops_the_run_and_the_same_command_goes_on(
     run = planned(tmp_path, policy, url)
     with (
         serving(dying, port),
-        pytest.raises(RetrieverDown, match="the retriever is down: .* 503 'gone' .*same command"),
+        pytest.raises(RetrieverDown, match=r"the retriever is down: .* 503 'gone' .*same command"),
     ):
         execute(run, tmp_path)
     assert len(records.read_jsonl(run.folder / "metrics.jsonl")) == 1
