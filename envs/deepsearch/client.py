@@ -39,7 +39,7 @@ class Patience:
     """
 
     timeout_s: float = 30.0
-    """For one answer."""
+    """For an answer to begin, and again for all of it to come."""
     connect_s: float = 5.0
     tries: int = 8
     first_wait_s: float = 0.5
@@ -98,7 +98,7 @@ class JsonClient:
             self.counts["requests"] += 1
             try:
                 return read(self._once(content))
-            except (httpx.TransportError, _Failed, ValueError) as error:
+            except (httpx.RequestError, _Failed, ValueError, RecursionError) as error:
                 kind, said = _kind(error)
                 self.counts[kind] += 1
                 if failed == most:
@@ -114,13 +114,24 @@ class JsonClient:
         self._http.close()
 
     def _once(self, content: bytes) -> Any:
-        answer = self._http.post(self.url, content=content, headers={"content-type": "application/json"})
+        header = {"content-type": "application/json"}
+        with self._http.stream("POST", self.url, content=content, headers=header) as answer:
+            found = self._receive(answer)
         if answer.is_success:
-            return json.loads(answer.content)
-        said = f"{answer.status_code} {answer.text[:SHOWN]!r}"
+            return json.loads(found)
+        said = f"{answer.status_code} {found[: 4 * SHOWN].decode(errors='replace')[:SHOWN]!r}"
         if answer.is_client_error and answer.status_code not in RETRIED:
             raise Refused(f"{self.url}: {said}")
         raise _Failed(said, self._asked_wait(answer))
+
+    def _receive(self, answer: httpx.Response) -> bytes:
+        """All of an answer; its parts may each come in time, and yet never end."""
+        began, parts = time.monotonic(), list[bytes]()
+        for part in answer.iter_bytes():
+            parts.append(part)
+            if time.monotonic() - began > self.patience.timeout_s:
+                raise httpx.ReadTimeout("the answer does not end")
+        return b"".join(parts)
 
     def _asked_wait(self, answer: httpx.Response) -> float:
         """Seconds that the server asks to wait, as far as patience goes."""

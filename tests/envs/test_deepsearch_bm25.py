@@ -184,6 +184,15 @@ def test_a_build_that_dies_leaves_nothing_that_counts_as_an_index(
     assert found(opened(*ANIMALS, cache=tmp_path), "fox") == ["fox"]
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "vocab.index.json", "data.csc.index.npy"])
+def test_an_index_that_is_damaged_is_built_again(tmp_path: Path, name: str) -> None:
+    expected = opened(*ANIMALS, cache=tmp_path).search(["fox"], 3)
+    (path,) = tmp_path.rglob(name)
+    path.write_bytes(path.read_bytes()[:-3])
+    assert opened(*ANIMALS, cache=tmp_path).search(["fox"], 3) == expected
+    assert len(list((tmp_path / "deepsearch").iterdir())) == 1
+
+
 PROCESS = """
 import sys
 from pathlib import Path

@@ -6,7 +6,8 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -95,6 +96,8 @@ def scored(score: str) -> bytes:
         (b"SSH-2.0-OpenSSH\r\n", "connections"),
         (response(GOOD[:20]), "bad_answers"),
         (response(b"\xff\xfe\x00"), "bad_answers"),
+        (response(b"[" * 100_000), "bad_answers"),
+        (response(b"no gzip").replace(b"\r\n", b"\r\ncontent-encoding: gzip\r\n", 1), "bad_answers"),
         (response(scored("NaN")), "bad_answers"),
         (response(scored("Infinity")), "bad_answers"),
         (response(scored("true")), "bad_answers"),
@@ -168,3 +171,30 @@ def test_a_body_that_is_no_request_is_a_400_with_a_reason_and_the_server_lives_o
         assert answer.json()["error"]
         after = httpx.post(f"{url}/retrieve", json={"queries": ["hunts"], "topk": 1, "return_scores": True})
     assert json.loads(after.content)["result"][0][0]["document"]["id"] == "4"
+
+
+def test_an_answer_that_trickles_without_end_is_no_answer_in_time() -> None:
+    stop = threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-length", "1000000")
+            self.end_headers()
+            with suppress(OSError):
+                while not stop.wait(0.02):
+                    self.wfile.write(b" ")
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        with pytest.raises(RetrieverDown, match="no answer in time"):
+            HttpRetriever(f"http://127.0.0.1:{server.server_port}", FAST, ready_s=0.0)
+    finally:
+        stop.set()
+        server.shutdown()
+        server.server_close()
