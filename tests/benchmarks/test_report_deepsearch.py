@@ -104,6 +104,7 @@ def test_the_papers_table_2_stands_beside_with_its_printed_averages(tmp_path: Pa
     assert (ours["ID"], ours["OOD"]) == ("+12.5", "+25.0")
     text = (report.folder / "table.md").read_text()
     assert "Table 2, one run each" in text
+    assert "63.3, not 63.7" in text
     assert "by which judge or metric" in text
 
 
