@@ -11,7 +11,7 @@ import json
 import tomllib
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -210,13 +210,19 @@ def load_suite(
     """Read, merge and check a suite, given by its name or as the path of a TOML file.
 
     official: whether the run is on official data rather than generated data. world: what replaces keys of the suite's
-    `[world]` table.
+    `[world]` table; where that changes it, a shipped warm start is taken as it is: how it does there is the question.
 
     Raises `ConfigError`: no such suite or scale, not TOML, an unknown key, a value of the wrong kind.
     """
     path = Path(name) if name.endswith(".toml") else SUITES / f"{name}.toml"
-    table = merge(_read_suite(path), {"world": world or {}})
-    return build_suite(path.stem, scale, table, official=official)
+    file = _read_suite(path)
+    table = merge(file, {"world": world or {}})
+    suite = build_suite(path.stem, scale, table, official=official)
+    warm_start = suite.base.warm_start
+    if table["world"] == file.get("world", {}) or warm_start.name is None:
+        return suite
+    shipped = {"warm_start": replace(warm_start, as_shipped=True)}
+    return suite.model_copy(update={"base": suite.base.model_copy(update=shipped)})
 
 
 def _read_suite(path: Path) -> dict[str, Any]:

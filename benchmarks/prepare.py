@@ -19,8 +19,8 @@ from benchmarks.plan import Run
 from benchmarks.progress import Status
 from benchmarks.tasks import check_disjoint
 from benchmarks.warm_start import store
-from benchmarks.warm_start.demonstrations import Progress, silent
-from benchmarks.worlds import BENCHMARKS
+from benchmarks.warm_start.demonstrations import Elsewhere, Progress, silent
+from benchmarks.worlds import BENCHMARKS, elsewhere
 from empg import checkpoint
 from envs.base import EnvError, TaskPanel, World
 
@@ -34,6 +34,8 @@ class Tasks:
     world: World
     train: TaskPanel
     test: TaskPanel
+    elsewhere: Elsewhere | None
+    """Other worlds like this one, to be taught in; None where the data is official."""
 
     def record(self) -> dict[str, Any]:
         """Which data and tasks these are, for `run.json`."""
@@ -96,6 +98,12 @@ def open_benchmark(
         raise ConfigError(one_line(error)) from error
 
 
+def _other_worlds(config: RunConfig) -> Elsewhere:
+    benchmark = BENCHMARKS[config.benchmark]
+    here = benchmark.settings(**config.world)
+    return lambda number: benchmark.load(None, elsewhere(here, number), None, lambda *_: None)
+
+
 def open_tasks(
     config: RunConfig, data: Path | None, cache: Path | None = None, progress: Progress = silent
 ) -> Tasks:
@@ -106,7 +114,10 @@ def open_tasks(
     world = open_world(config, data, cache, progress)
     try:
         tasks = Tasks(
-            world, world.panel("train", config.panels.train), world.panel("test", config.panels.test)
+            world,
+            world.panel("train", config.panels.train),
+            world.panel("test", config.panels.test),
+            _other_worlds(config) if data is None else None,
         )
     except (EnvError, ValueError) as error:
         raise ConfigError(one_line(error)) from error
@@ -180,7 +191,7 @@ def check_unchanged(run: Run, new: dict[str, Any]) -> dict[str, Any] | None:
     )
 
 
-def open_policy(config: RunConfig, world: World, cache: Path, progress: Progress = silent) -> LoadedPolicy:
+def open_policy(config: RunConfig, tasks: Tasks, cache: Path, progress: Progress = silent) -> LoadedPolicy:
     """The policy that training starts from: a given model, or the warm start of this benchmark and data.
 
     Raises `ConfigError`: no such model, a tokenizer without chat template, a context beyond the model's.
@@ -189,7 +200,7 @@ def open_policy(config: RunConfig, world: World, cache: Path, progress: Progress
         source = Path(config.policy.path)
         (model, tokenizer), origin = load_pretrained(source), {"name": source.resolve().name}
     else:
-        model, tokenizer, origin = _warm_start(config, world, cache, progress)
+        model, tokenizer, origin = _warm_start(config, tasks, cache, progress)
     model = model.to(choose_device())
     try:
         policy = TorchPolicy(model, tokenizer, max_context=config.policy.max_context)
@@ -221,10 +232,17 @@ def load_pretrained(folder: Path) -> tuple[Any, Any]:
 
 
 def _warm_start(
-    config: RunConfig, world: World, cache: Path, progress: Progress
+    config: RunConfig, tasks: Tasks, cache: Path, progress: Progress
 ) -> tuple[Any, Any, dict[str, Any]]:
     try:
-        found = store.obtain(world, config.warm_start, config.rollout, cache=cache, progress=progress)
+        found = store.obtain(
+            tasks.world,
+            config.warm_start,
+            config.rollout,
+            cache=cache,
+            elsewhere=tasks.elsewhere,
+            progress=progress,
+        )
     except (ValueError, OSError) as error:
         raise ConfigError(f"warm_start: {one_line(error)}") from error
     return found.model, found.tokenizer, found.record

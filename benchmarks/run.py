@@ -62,7 +62,7 @@ def execute(run: Run, cache: Path) -> None:
             log.info("%s is complete", run.name)
             return
         tasks = open_tasks(run.config, run.data, cache)
-        policy = None if run.config.kind == "expert" else open_policy(run.config, tasks.world, cache)
+        policy = None if run.config.kind == "expert" else open_policy(run.config, tasks, cache)
         record = _open_record(run, tasks, policy)
         torch.set_num_threads(record["device"]["threads"])  # sums depend on it, so a resume must keep it
         _Execution(run, tasks, policy).complete()

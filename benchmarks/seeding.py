@@ -20,7 +20,9 @@ class Stream(IntEnum):
     EVALUATE = 2
     """Sampling in evaluation episodes: (EVALUATE, mode, task, sample)."""
     DEMONSTRATE = 3
-    """Choices of a demonstrator: (DEMONSTRATE, task, sample)."""
+    """Choices of a demonstrator: (DEMONSTRATE, task, sample), in other worlds (DEMONSTRATE, world, task, sample)."""
+    WORLDS = 4
+    """Seeds of generated worlds that only teach: (WORLDS, world)."""
 
 
 def generator(seed: int, *place: int) -> np.random.Generator:

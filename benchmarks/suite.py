@@ -119,7 +119,7 @@ def obtain_tasks(config: RunConfig, data: Path | None, cache: Path, console: Con
 def obtain_policy(suite: Suite, tasks: Tasks, cache: Path, console: Console) -> LoadedPolicy:
     """The policy that all runs start from; where it must be built first, its progress is shown."""
     with display(console) as shown:
-        return open_policy(suite.base, tasks.world, cache, lambda status: shown.update("warm start", status))
+        return open_policy(suite.base, tasks, cache, lambda status: shown.update("warm start", status))
 
 
 def evaluate_once(
@@ -170,6 +170,7 @@ def rebuild_warm_start(suite: Suite, source: str, data: Path | None, console: Co
             config,
             suite.base.rollout,
             command=command,
+            elsewhere=tasks.elsewhere,
             progress=lambda status: shown.update("warm start", status),
         )
     console.print_json(data=made.record["measured"])

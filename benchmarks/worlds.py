@@ -6,10 +6,11 @@ A loader imports its environment only when called, so listing the benchmarks cos
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.seeding import Stream, generator
 from envs.base import Progress, World
 
 
@@ -173,3 +174,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         ),
     ),
 }
+
+
+def elsewhere(settings: Any, number: int) -> Any:
+    """Settings of another generated world, the same but for its seed."""
+    seed = int(generator(settings.seed, Stream.WORLDS, number).integers(2**31))
+    if isinstance(settings, DeepSearchSettings):  # a server has the passages of one world only
+        return replace(settings, seed=seed, retriever="bm25")
+    return replace(settings, seed=seed)

@@ -10,6 +10,8 @@ from benchmarks.seeding import Stream, generator
 from envs.base import Decision, Split, TextEnv, World
 
 Progress = Callable[[Status], None]
+Elsewhere = Callable[[int], World]
+"""Another world by its number, from 0: generated like the one at hand, with other contents."""
 
 
 def silent(status: Status) -> None:
@@ -46,10 +48,13 @@ class DemonstrationConfig:
     """Episodes of each task."""
     max_steps: int | None = None
     """Longer episodes are cut after so many decisions; None: never."""
+    worlds: int | None = None
+    """Play in so many other worlds, in each the `tasks` of its own train split; None: in the world at hand. What is
+    true in one of them is not in the next, so nothing can be learned by heart and everything has to be read."""
     players: tuple[Player, ...] = (SKILLED,)
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "samples", "max_steps"):
+        for name in ("tasks", "samples", "max_steps", "worlds"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be positive, got {value}")
@@ -71,17 +76,44 @@ class Demonstration:
     """Which player of the mixture played."""
 
 
+def collect_everywhere(
+    world: World,
+    config: DemonstrationConfig,
+    *,
+    seed: int,
+    elsewhere: Elsewhere | None,
+    progress: Progress = silent,
+) -> list[Demonstration]:
+    """Play the demonstrations in the world at hand or, with `config.worlds`, in others, one after another.
+
+    Raises `ValueError` where other worlds are asked for and there are none.
+    """
+    if config.worlds is None:
+        return collect(world, config, seed=seed, progress=progress)
+    if elsewhere is None:
+        raise ValueError(
+            f"demonstrations.worlds is {config.worlds}, but only generated data has other worlds"
+        )
+    played: list[Demonstration] = []
+    for number in range(config.worlds):
+        played += collect(elsewhere(number), config, seed=seed, where=(number,))
+        wins = sum(demonstration.success for demonstration in played) / len(played)
+        progress(Status("worlds of demonstrations", number + 1, config.worlds, f"success {wins:.2f}"))
+    return played
+
+
 def collect(
     world: World,
     config: DemonstrationConfig,
     *,
     split: Split = "train",
     seed: int,
+    where: tuple[int, ...] = (),
     progress: Progress = silent,
 ) -> list[Demonstration]:
-    """Play the demonstrations, task by task.
+    """Play the demonstrations in one world, task by task.
 
-    Which player plays an episode and what it does depend on (seed, task, sample) only: asking for more tasks
+    Which player plays an episode and what it does depend on (seed, where, task, sample) only: asking for more tasks
     adds to the list and changes none of it.
     """
     panel = world.panel(split, config.tasks)
@@ -91,7 +123,7 @@ def collect(
     try:
         for task, task_id in enumerate(panel.task_ids):
             for sample in range(config.samples):
-                place = (int(Stream.DEMONSTRATE), task, sample)
+                place = (int(Stream.DEMONSTRATE), *where, task, sample)
                 player = _choose(config.players, float(generator(seed, *place).random()))
                 carelessness = config.players[player].carelessness
                 shown = _play(world, env, task_id, (seed, *place), player, carelessness)

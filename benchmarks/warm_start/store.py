@@ -24,7 +24,14 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from agents.prompts import format_response, prompt_digest, system_prompt
 from agents.rollout import RolloutConfig
 from benchmarks import records
-from benchmarks.warm_start.demonstrations import Demonstration, DemonstrationConfig, Progress, collect, silent
+from benchmarks.warm_start.demonstrations import (
+    Demonstration,
+    DemonstrationConfig,
+    Elsewhere,
+    Progress,
+    collect_everywhere,
+    silent,
+)
 from benchmarks.warm_start.examples import make_examples
 from benchmarks.warm_start.measure import MeasureConfig, measure
 from benchmarks.warm_start.phrases import find_commands, find_phrases, find_wordings
@@ -74,11 +81,13 @@ def obtain(
     rollout: RolloutConfig,
     *,
     cache: Path,
+    elsewhere: Elsewhere | None = None,
     progress: Progress = silent,
 ) -> WarmStart:
     """The policy of these settings: the shipped one, else the cached one, else a new one, then cached.
 
-    Raises `ValueError` where the shipped one is asked for as it is, and there is none.
+    Raises `ValueError` where the shipped one is asked for as it is, and there is none, and where one has to be taught
+    `elsewhere`, and there is no such place.
     """
     if config.as_shipped:
         return _as_shipped(config.name)
@@ -88,7 +97,8 @@ def obtain(
     kept = cache / f"{world.name}-{digest[:16]}"
     if found := _read(kept, digest, "cached"):
         return found
-    built = build(world, config, rollout, progress=progress, log_file=_beside(kept, "log"))
+    log_file = _beside(kept, "log")
+    built = build(world, config, rollout, elsewhere=elsewhere, progress=progress, log_file=log_file)
     save(built, kept)
     return built
 
@@ -110,6 +120,7 @@ def build_and_save(
     rollout: RolloutConfig,
     *,
     command: str,
+    elsewhere: Elsewhere | None = None,
     progress: Progress = silent,
 ) -> WarmStart:
     """Build a policy and make it the shipped one of that name.
@@ -121,7 +132,7 @@ def build_and_save(
     size = 2 * sum(parameter.numel() for parameter in largest.parameters())
     if size > MOST_BYTES:
         raise ValueError(f"the weights of {name} may take {size} bytes, expected at most {MOST_BYTES}")
-    built = build(world, replace(config, name=name), rollout, progress=progress)
+    built = build(world, replace(config, name=name), rollout, elsewhere=elsewhere, progress=progress)
     made = WarmStart(built.model, built.tokenizer, built.record | {"command": command})
     save(made, SHIPPED / name)
     return made
@@ -132,13 +143,16 @@ def build(
     config: WarmStartConfig,
     rollout: RolloutConfig,
     *,
+    elsewhere: Elsewhere | None = None,
     progress: Progress = silent,
     log_file: Path | None = None,
 ) -> WarmStart:
     """Play demonstrations, train tokenizer and model on them, judge the result."""
     known = identity(world, config, rollout)
     system = system_prompt(world.name)
-    shown = collect(world, config.demonstrations, seed=config.seed, progress=progress)
+    shown = collect_everywhere(
+        world, config.demonstrations, seed=config.seed, elsewhere=elsewhere, progress=progress
+    )
     tokenizer = make_tokenizer(shown, config.model.vocab_size, system)
     max_context = config.model.max_context
     examples = make_examples(
@@ -205,8 +219,9 @@ def identity(world: World, config: WarmStartConfig, rollout: RolloutConfig) -> d
     for silent_key in ("name", "measure"):
         del settings[silent_key]
     del settings["as_shipped"]  # it is about where a policy is from
-    if settings["demonstrations"]["max_steps"] is None:
-        del settings["demonstrations"]["max_steps"]  # policies from before it existed stay valid
+    for later in ("max_steps", "worlds"):
+        if settings["demonstrations"][later] is None:
+            del settings["demonstrations"][later]  # policies from before it existed stay valid
     layout = ("layout", "window", "max_observation_tokens", "max_new_tokens")
     found = {
         "format": FORMAT,

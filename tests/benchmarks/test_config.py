@@ -169,3 +169,15 @@ def test_a_suite_chooses_reward_search_and_nouns_by_name_and_gets_the_official_o
     assert open_world(chosen, None).describe()["reward"] == "strict"
     assert refusal(world={"reward": "fair"}).endswith("'official' or 'strict', got 'fair'")
     assert "'bm25' or 'lucene'" in refusal(world={"search": "google"})
+
+
+def test_with_another_retriever_the_shipped_policy_is_taken_as_it_is_and_with_the_same_one_it_must_fit():
+    taken = {
+        name: load_suite("deepsearch", world=world).base.warm_start.as_shipped
+        for name, world in (
+            ("none given", None),
+            ("the same", {"retriever": "bm25"}),
+            ("another", {"retriever": "http://localhost:8000/retrieve"}),
+        )
+    }
+    assert taken == {"none given": False, "the same": False, "another": True}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.config import ConfigError, load_suite
 from benchmarks.prepare import open_tasks
 from benchmarks.tasks import check_disjoint, train_episodes, train_tasks
+from benchmarks.worlds import BENCHMARKS, DeepSearchSettings, elsewhere
 from envs.base import TaskPanel
 
 
@@ -85,3 +88,17 @@ def test_missing_and_malformed_data_are_refused_in_one_line(tmp_path):
     with pytest.raises(ConfigError) as caught:
         open_tasks(base, tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["webshop", "alfworld", "deepsearch"])
+def test_other_worlds_differ_from_this_one_and_from_each_other_in_their_seed_alone(name):
+    here = BENCHMARKS[name].settings()
+    others = [elsewhere(here, number) for number in range(20)]
+    assert len({here.seed, *(other.seed for other in others)}) == 21
+    assert all(replace(other, seed=here.seed) == here for other in others)
+    assert elsewhere(here, 7) == others[7]
+
+
+def test_other_worlds_do_not_ask_a_server_that_has_the_passages_of_this_one():
+    here = DeepSearchSettings(retriever="http://localhost:8000/retrieve")
+    assert elsewhere(here, 0).retriever == "bm25"

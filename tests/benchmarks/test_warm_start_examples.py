@@ -8,7 +8,7 @@ from agents.chat import ChatFormat
 from agents.policies.base import Generation
 from agents.prompts import format_response, system_prompt
 from agents.rollout import Episode, RolloutConfig, rollout
-from benchmarks.warm_start.demonstrations import DemonstrationConfig, Player, collect
+from benchmarks.warm_start.demonstrations import DemonstrationConfig, Player, collect, collect_everywhere
 from benchmarks.warm_start.examples import make_examples
 from benchmarks.warm_start.store import make_tokenizer
 from tests.benchmarks.test_warm_start_lamps import LampWorld
@@ -129,3 +129,29 @@ def test_players_share_the_episodes_as_asked_and_only_careless_ones_are_careless
 def test_an_impossible_player_is_refused(share, chance):
     with pytest.raises(ValueError, match="got"):
         Player(share, {"option": chance})
+
+
+def test_lessons_elsewhere_are_the_episodes_of_each_other_world_in_turn_with_draws_of_their_own():
+    config = DemonstrationConfig(tasks=6, worlds=2, players=(Player(1.0, {"option": 0.5}),))
+    asked: list[int] = []
+
+    def elsewhere(number):
+        asked.append(number)
+        return LampWorld(tasks=20 + number)
+
+    shown = collect_everywhere(WORLD, config, seed=3, elsewhere=elsewhere)
+
+    assert asked == [0, 1]
+    first = collect(LampWorld(tasks=20), config, seed=3, where=(0,))
+    assert shown == first + collect(LampWorld(tasks=21), config, seed=3, where=(1,))
+    assert [one.decisions for one in shown[:6]] != [one.decisions for one in shown[6:]]
+    assert shown[:6] != collect(LampWorld(tasks=20), config, seed=3)
+
+
+def test_lessons_elsewhere_are_refused_where_there_is_no_other_world():
+    with pytest.raises(ValueError, match="worlds is 2, but only generated data has other worlds"):
+        collect_everywhere(WORLD, DemonstrationConfig(worlds=2), seed=0, elsewhere=None)
+
+
+def test_lessons_at_home_are_those_of_the_world_at_hand():
+    assert collect_everywhere(WORLD, DemonstrationConfig(), seed=0, elsewhere=None) == SKILLED

@@ -126,7 +126,7 @@ def test_saving_replaces_an_older_policy_whole(built, tmp_path):
 
 
 def test_a_model_too_large_to_ship_is_refused_before_any_demonstration_is_played(monkeypatch):
-    monkeypatch.setattr(store, "collect", lambda *_, **__: pytest.fail("work began"))
+    monkeypatch.setattr(store, "collect_everywhere", lambda *_, **__: pytest.fail("work began"))
     large = replace(CONFIG, model=SmallModelConfig(hidden=256, layers=8, intermediate=512))
     with pytest.raises(ValueError, match="expected at most 3000000"):
         build_and_save("large", WORLD, large, ROLLOUT, command="make warm-start")
