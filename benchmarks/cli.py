@@ -172,12 +172,13 @@ def check_data(
     data: Data = None,
     fetch: Annotated[
         bool,
-        typer.Option("--download", help="Let the official package download its files into --data first."),
+        typer.Option("--download", help="Fetch the official files into --data first (alfworld, deepsearch)."),
     ] = False,
     results: Results = Path("results"),
 ) -> None:
     """Say which official files a suite reads; with --data, check them and prepare what runs will share."""
-    from benchmarks.data import describe_needed, download, prepare_data
+    from benchmarks.data import describe_needed, prepare_data
+    from benchmarks.download import download
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     loaded = load_suite(suite, scale, official=data is not None)
@@ -185,7 +186,7 @@ def check_data(
     if fetch:
         if data is None:
             raise ConfigError("download: no folder is named, expected --data FOLDER")
-        download(loaded.base.benchmark, data)
+        download(loaded.base, data, console)
     if data is not None:
         prepare_data(loaded.base, data, cache_folder(results), console)
 

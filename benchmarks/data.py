@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -162,28 +158,3 @@ CHECKS: Mapping[str, tuple[Before, After]] = {
     "deepsearch": (_deepsearch_files, _deepsearch_world),
 }
 """What is looked at before a benchmark's official files are opened (folder, cache), and afterwards."""
-
-
-def download(benchmark: str, data: Path) -> None:
-    """Let the official package fetch its files into a folder.
-
-    Raises `ConfigError`: the benchmark has no such package, it is not installed, or it failed.
-    """
-    if benchmark != "alfworld":
-        raise ConfigError(
-            f"download: {benchmark} has no package that downloads its files; see `origin` above"
-        )
-    program = shutil.which("alfworld-download", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
-    if program is None:
-        raise ConfigError(
-            "download: no program alfworld-download, expected the official package: "
-            "pip install 'empg-bench[alfworld]'"
-        )
-    data.mkdir(parents=True, exist_ok=True)
-    ended = subprocess.run(
-        [program, "--data-dir", str(data)], check=False, env={**os.environ, "ALFWORLD_DATA": str(data)}
-    )
-    if ended.returncode:
-        raise ConfigError(
-            f"download: alfworld-download ended with code {ended.returncode}; its messages are above"
-        )

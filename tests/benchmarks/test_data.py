@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from benchmarks import bench_catalogue
-from benchmarks import data as data_module
 from benchmarks.config import ConfigError, load_suite
 from benchmarks.prepare import open_tasks, open_world
 from envs.alfworld import games as games_module
@@ -188,23 +186,3 @@ def test_a_partial_tree_is_one_line_that_names_the_variable(capsys, games, tmp_p
     assert code == 2
     assert "valid_seen has 5 games, expected 6" in err
     assert "ALFWORLD_DATA" in err
-
-
-def test_the_download_is_left_to_the_official_package_and_needs_a_folder(capsys, tmp_path, monkeypatch):
-    called = []
-    monkeypatch.setattr(data_module.shutil, "which", lambda name, path: f"/somewhere/{name}")
-    monkeypatch.setattr(
-        data_module.subprocess,
-        "run",
-        lambda command, **_: called.append(command) or SimpleNamespace(returncode=3),
-    )
-    code, _, err = call(capsys, "data", "alfworld", "--download")
-    assert (code, "no folder is named, expected --data FOLDER" in err) == (2, True)
-    code, _, err = call(capsys, "data", "alfworld", "--download", "--data", tmp_path / "new")
-    assert called == [["/somewhere/alfworld-download", "--data-dir", str(tmp_path / "new")]]
-    assert (code, "alfworld-download ended with code 3" in err) == (2, True)
-    monkeypatch.setattr(data_module.shutil, "which", lambda name, path: None)
-    code, _, err = call(capsys, "data", "alfworld", "--download", "--data", tmp_path / "new")
-    assert (code, "pip install 'empg-bench[alfworld]'" in err) == (2, True)
-    code, _, err = call(capsys, "data", "webshop", "--download", "--data", tmp_path / "new")
-    assert (code, "webshop has no package that downloads its files" in err) == (2, True)

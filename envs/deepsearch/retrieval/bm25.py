@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
@@ -117,6 +118,7 @@ def _build(corpus: Corpus, progress: Progress) -> Any:
     if not any(tokens.vocab):  # bm25s gives texts without a word an empty one
         raise CorpusError(f"none of {len(corpus)} passages has a word that can be searched")
     progress("indexing passages", 1, 2)
+    logging.getLogger("bm25s").setLevel(logging.INFO)  # the library sets itself to DEBUG
     index = bm25s.BM25(k1=K1, b=B, method=METHOD)
     index.index(tokens, show_progress=False)
     progress("indexing passages", 2, 2)
