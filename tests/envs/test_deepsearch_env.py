@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.policies.scripted import ScriptedPolicy
@@ -285,9 +285,18 @@ def test_a_retriever_that_is_down_ends_the_rollout() -> None:
 
 
 @given(st.text(), st.integers(1, 20))
-def test_slices_hold_every_word_once_in_order(text: str, words: int) -> None:
-    assert " ".join(slices_of(text, words)).split() == " ".join(slices_of(text, 10**6)).split()
-    assert "".join("".join(slices_of(text, words)).split()) == "".join(text.split())
+@example("0㐀", 1)
+def test_slices_hold_all_of_a_text_in_order_and_so_many_words_each(text: str, words: int) -> None:
+    slices = slices_of(text, words)
+    assert "".join("".join(slices).split()) == "".join(text.split())
+    assert all(len(slices_of(part, 1)) == words for part in slices[:-1])
+
+
+@given(st.lists(st.text("abé-0", min_size=1), min_size=1), st.integers(1, 20))
+def test_words_between_spaces_are_not_divided(written: list[str], words: int) -> None:
+    assert [part.split() for part in slices_of(" ".join(written), words)] == [
+        written[start : start + words] for start in range(0, len(written), words)
+    ]
 
 
 def test_a_text_without_spaces_is_cut_by_characters() -> None:
