@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from benchmarks.reporting.columns import Columns, columns_of
 from benchmarks.reporting.evaluations import Evaluation, check_totals, evaluated_rows, evaluations
+from benchmarks.reporting.integrity import check_info, check_metrics, check_summary
 from benchmarks.reporting.schema import (
     EVALUATED_SPLIT,
     IterationRow,
     RecordError,
     RunInfo,
     Summary,
+    TimingRow,
     Version,
     parse,
     read,
@@ -49,6 +51,10 @@ class Run:
     """By mode, for the last evaluated iteration."""
     task_types: dict[str, str]
     """Of the tasks whose type the run knows; empty where the benchmark's tables show none."""
+    timing: tuple[TimingRow, ...] = ()
+    """Of each iteration; empty where it was not recorded."""
+    wall_seconds: float | None = None
+    """Of all iterations and the evaluation."""
 
     @property
     def step_file(self) -> Path:
@@ -133,10 +139,13 @@ def _may_be_run(path: Path) -> bool:
 def load_info(folder: Path) -> RunInfo:
     """The checked `run.json` of a run folder; a record of another format version is refused."""
     path = folder / "run.json"
-    version = parse(Version, read(path), str(path)).format
+    content = read(path)
+    version = parse(Version, content, str(path)).format
     if version != FORMAT:
         raise RecordError(f"{path}: record format {version}; this report reads format {FORMAT}")
-    return parse(RunInfo, read(path), str(path))
+    info = parse(RunInfo, content, str(path))
+    check_info(path, content, info)
+    return info
 
 
 def check_comparable(records: dict[Path, RunInfo]) -> None:
@@ -175,6 +184,7 @@ def load_run(folder: Path, info: RunInfo) -> Run:
     """A complete run with its metrics and its last evaluation."""
     summary_path = folder / "summary.json"
     summary = parse(Summary, read(summary_path), str(summary_path))
+    check_summary(summary_path, summary, info)
     if EVALUATED_SPLIT not in info.panels:
         raise RecordError(
             f"{folder / 'run.json'}: panels has no {EVALUATED_SPLIT!r}; got {sorted(info.panels)}"
@@ -185,8 +195,20 @@ def load_run(folder: Path, info: RunInfo) -> Run:
     for mode, totals in summary.eval.get(EVALUATED_SPLIT, {}).items():
         check_totals(summary_path, mode, totals, found.get(mode))
     metrics = _metrics(folder / "metrics.jsonl") if info.kind == "train" else ()
+    check_metrics(folder / "metrics.jsonl", metrics, summary.iterations)
     types = types_of_tasks(path, episodes, columns_of(info).types)
-    return Run(folder, info, summary.iterations, summary.service, metrics, found, types)
+    timing = folder / "timing.jsonl"
+    return Run(
+        folder,
+        info,
+        summary.iterations,
+        summary.service,
+        metrics,
+        found,
+        types,
+        tuple(rows(TimingRow, timing)) if timing.exists() else (),
+        summary.wall_seconds,
+    )
 
 
 def _metrics(path: Path) -> tuple[IterationRow, ...]:

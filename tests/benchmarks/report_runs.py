@@ -47,7 +47,6 @@ def add_run(
         "seed": seed,
         "scale": "default",
         "config": {"benchmark": "webshop"},
-        "digest": "d" * 64,
         "commit": "c" * 40,
         "dirty": False,
         "versions": {"torch": "2.13.0"},
@@ -59,6 +58,7 @@ def add_run(
         "prompt": {"version": "1", "digest": "e" * 64},
         "created": "2025-01-01T00:00:00+00:00",
     } | changes
+    record["digest"] = records.digest({key: record.get(key) for key in records.IDENTITY})
     records.write_json(folder / "run.json", record)
     by_mode = solved if isinstance(solved, Mapping) else {"sampled": solved, "greedy": solved}
     rows = [
