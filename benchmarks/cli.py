@@ -13,8 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 from typer.exceptions import TyperException
 
+from benchmarks.cli_report import app as reports
 from benchmarks.config import ConfigError, load_suite, suite_names
-from benchmarks.plan import Run, find, plan, suite_folder
+from benchmarks.plan import Run, find, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,6 +24,7 @@ app = typer.Typer(
     help="Run, evaluate and report the benchmarks of Entropy-Modulated Policy Gradients.",
 )
 console = Console()
+app.add_typer(reports)
 
 SuiteName = Annotated[str, typer.Argument(help="A suite that comes with the package, or a TOML file.")]
 Scale = Annotated[str, typer.Option(help="A [scale.*] table of the suite.")]
@@ -150,19 +152,6 @@ def play(
 
     game = Game(benchmark, task, split, observation_mode, policy, pause)
     play_game(game, data, cache_folder(results), console)
-
-
-@app.command()
-def report(
-    suite: SuiteName = "webshop",
-    scale: Scale = "default",
-    data: Data = None,
-    results: Results = Path("results"),
-) -> None:
-    """Rebuild a suite's table and figures from its run records."""
-    from benchmarks.suite import make_report
-
-    make_report(suite_folder(load_suite(suite, scale, official=data is not None), data, results), console)
 
 
 @app.command("data")

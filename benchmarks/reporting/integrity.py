@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import records
 from benchmarks.reporting.schema import IterationRow, RecordError, RunInfo, Summary
+from benchmarks.reporting.settings import settings_of
 
 
 def check_info(path: Path, content: bytes, info: RunInfo) -> None:
@@ -29,6 +30,19 @@ def check_info(path: Path, content: bytes, info: RunInfo) -> None:
         said, configured = getattr(info, name), getattr(info.config, name)
         if configured is not None and said != configured:
             raise RecordError(f"{path}: {name} is {said!r} but config.{name} is {configured!r}")
+    _check_settings(path, info)
+
+
+def _check_settings(path: Path, info: RunInfo) -> None:
+    """A variant that is named after its settings must have them."""
+    if info.empg is None:
+        return
+    used = {"zeta": {info.empg.zeta}, "k": {info.empg.k, info.empg.k_f}}
+    for name, value in settings_of(info.variant).items():
+        if name in used and used[name] != {float(value)}:
+            raise RecordError(
+                f"{path}: variant is {info.variant!r} but config.learner.empg has {info.empg!r}"
+            )
 
 
 def check_summary(path: Path, summary: Summary, info: RunInfo) -> None:

@@ -33,7 +33,6 @@ from benchmarks.reporting.schema import (
 from benchmarks.reporting.task_types import join_types, panel_words, types_of_tasks
 
 FORMAT = 1
-REPORT_FOLDER = "report"
 STEP_COLUMNS = ("iteration", "entropy", "entropy_after")
 
 
@@ -105,7 +104,7 @@ def load_suite(folder: Path, planned_seeds: Sequence[int] | None = None) -> Suit
     """
     if not folder.is_dir():
         raise RecordError(f"{folder}: no such suite folder; expected a folder of run folders")
-    places = sorted(path for path in folder.iterdir() if path.is_dir() and _may_be_run(path))
+    places = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     records = {path: load_info(path) for path in places if (path / "run.json").exists()}
     if not records:
         raise RecordError(f"{folder}: holds no runs; expected sub-folders with run.json")
@@ -130,10 +129,6 @@ def load_suite(folder: Path, planned_seeds: Sequence[int] | None = None) -> Suit
         panel=words[0] if words else "",
         task_types=join_types((run.folder / "eval.jsonl", run.task_types) for run in runs),
     )
-
-
-def _may_be_run(path: Path) -> bool:
-    return path.name != REPORT_FOLDER and not path.name.startswith(".")
 
 
 def load_info(folder: Path) -> RunInfo:

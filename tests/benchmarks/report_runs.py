@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from benchmarks import records
 from benchmarks.evaluate import totals
+from benchmarks.reporting.report import Report, write_report
 
 PANEL = "a" * 64
 TASKS = 20
@@ -130,3 +132,8 @@ def full_suite(suite: Path, seeds: Sequence[int] = (0,)) -> Path:
             add_run(suite, variant, seed, solved=range(8 + 2 * place + seed))
     add_run(suite, "expert", solved=range(19))
     return suite
+
+
+def report_of(suite: Path, console: Console | None = None, **options: Any) -> Report:
+    """The report of a suite folder, beside it under `published`."""
+    return write_report(suite, suite.parent / "published" / suite.name, console, **options)
