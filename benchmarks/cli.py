@@ -36,6 +36,10 @@ Retriever = Annotated[
     str | None,
     typer.Option(help="deepsearch: bm25, dense:MODEL, or the URL of a server; by default the suite's."),
 ]
+TensorBoard = Annotated[
+    bool, typer.Option("--tensorboard", help="Also write TensorBoard event files beside each run's records.")
+]
+WandB = Annotated[bool, typer.Option("--wandb", help="Also show each run in Weights & Biases.")]
 RunName = Annotated[str, typer.Argument(help="Name of the run, as `plan` lists it.")]
 
 
@@ -47,13 +51,18 @@ def run(
     seeds: Seeds = 1,
     jobs: Jobs = None,
     retriever: Retriever = None,
+    tensorboard: TensorBoard = False,
+    wandb: WandB = False,
     results: Results = Path("results"),
 ) -> None:
     """Make every run of a suite complete, several at a time, then write its report."""
+    from benchmarks.live import live_view
     from benchmarks.suite import complete_suite
 
+    boards = boards_of(tensorboard, wandb)
+    live_view(boards)  # a missing package is said now
     loaded = load_suite(suite, scale, official=data is not None, world=chosen(retriever))
-    complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console)
+    complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console, boards)
 
 
 @app.command("run-one")
@@ -63,18 +72,22 @@ def run_one(
     scale: Scale = "default",
     data: Data = None,
     retriever: Retriever = None,
+    tensorboard: TensorBoard = False,
+    wandb: WandB = False,
     results: Results = Path("results"),
     tied: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Make one run complete, in this process."""
     from benchmarks.launch import tie_to_launcher
+    from benchmarks.live import live_view
     from benchmarks.run import execute
 
     if tied:
         tie_to_launcher()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     loaded = load_suite(suite, scale, official=data is not None, world=chosen(retriever))
-    execute(find(loaded, name, data, results), cache_folder(results))
+    live = live_view(boards_of(tensorboard, wandb))
+    execute(find(loaded, name, data, results), cache_folder(results), live)
 
 
 @app.command("plan")
@@ -276,6 +289,11 @@ def serve(
     from benchmarks.serve import serve_passages
 
     serve_passages(data, retriever, host, port, cache_folder(results), console)
+
+
+def boards_of(tensorboard: bool, wandb: bool) -> list[str]:
+    """The boards that the options ask for."""
+    return [name for name, asked in (("tensorboard", tensorboard), ("wandb", wandb)) if asked]
 
 
 def chosen(retriever: str | None) -> dict[str, str]:

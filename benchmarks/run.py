@@ -20,6 +20,7 @@ from agents.trajectory import Trajectory
 from benchmarks import records
 from benchmarks.config import ConfigError
 from benchmarks.evaluate import Row, evaluate_demonstrator, evaluate_policy, totals
+from benchmarks.live import Live
 from benchmarks.parts import forget_parts, join_parts, write_parts
 from benchmarks.plan import Run
 from benchmarks.prepare import (
@@ -47,7 +48,7 @@ UPDATE_WEIGHT = 2
 """A training episode costs about as much to learn from as to play; used for estimates of time only."""
 
 
-def execute(run: Run, cache: Path) -> None:
+def execute(run: Run, cache: Path, live: Live | None = None) -> None:
     """Make one run complete. `cache` holds warm-start policies and large data that were prepared before.
 
     Raises `ConfigError` before any work: bad data, an impossible panel, a policy without chat template, a
@@ -64,7 +65,7 @@ def execute(run: Run, cache: Path) -> None:
         policy = None if run.config.kind == "expert" else open_policy(run.config, tasks, cache)
         record = _open_record(run, tasks, policy)
         torch.set_num_threads(record["device"]["threads"])  # sums depend on it, so a resume must keep it
-        _Execution(run, tasks, policy).complete()
+        _Execution(run, tasks, policy, live or Live()).complete()
 
 
 @contextmanager
@@ -109,8 +110,9 @@ def _open_record(run: Run, tasks: Tasks, policy: LoadedPolicy | None) -> dict[st
 class _Execution:
     """The work of one run, once everything is open."""
 
-    def __init__(self, run: Run, tasks: Tasks, policy: LoadedPolicy | None) -> None:
+    def __init__(self, run: Run, tasks: Tasks, policy: LoadedPolicy | None, live: Live) -> None:
         self._run = run
+        self._live = live
         self._config = run.config
         self._tasks = tasks
         self._policy = policy
@@ -139,6 +141,7 @@ class _Execution:
         learner = Learner(self._policy.model, self._config.learner, pad_id=self._policy.pad_id)
         start = learner.restore(folder / CHECKPOINTS) if latest(folder / CHECKPOINTS) else 0
         forget_after(folder, start)
+        self._live.follow(folder / METRICS)
         log.info("%s: iterations %d to %d", self._run.name, start, self._config.iterations)
         for iteration in range(start, self._config.iterations):
             self._say(iteration, f"iteration {iteration + 1}/{self._config.iterations}")
@@ -184,6 +187,7 @@ class _Execution:
         timing = {"iteration": iteration, "total": seconds, **outcome.seconds, **self._service()}
         records.append_jsonl(folder / TIMING, [timing])
         records.append_jsonl(folder / METRICS, [outcome.metrics])
+        self._live.follow(folder / METRICS)
 
     def _service(self) -> dict[str, dict[str, int]]:
         """What was asked of servers since the last call; nothing where there are none."""

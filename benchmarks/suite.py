@@ -36,11 +36,13 @@ def complete_suite(
     results: Path,
     jobs: int | None,
     console: Console,
+    live: Sequence[str] = (),
 ) -> None:
     """Make every run complete, then write the report.
 
-    source: the suite as named on the command line, for the runs' own processes. Raises `ConfigError` before
-    any run starts when one of them could not; `SystemExit(1)` after all others ended when some failed.
+    source: the suite as named on the command line, for the runs' own processes. live: the boards that show them while
+    they train. Raises `ConfigError` before any run starts when one of them could not; `SystemExit(1)` after all others
+    ended when some failed.
     """
     disable_progress_bar()  # transformers' own bars; this package shows progress itself
     runs = plan(suite, seeds, data, results)
@@ -53,7 +55,7 @@ def complete_suite(
             highlight=False,
         )
     with display(console) as shown:
-        work = [job(run, source, suite.scale, results) for run in missing]
+        work = [job(run, source, suite.scale, results, live) for run in missing]
         failures = launch(work, parallel=parallel, threads=threads, display=shown)
     describe(failures)
     publish_report(suite_folder(suite, data, results), results, console)
@@ -76,7 +78,7 @@ def check_all(suite: Suite, runs: Sequence[Run], cache: Path, console: Console) 
     return [run for run in runs if not (run.folder / "summary.json").exists()]
 
 
-def job(run: Run, source: str, scale: str, results: Path) -> Job:
+def job(run: Run, source: str, scale: str, results: Path, live: Sequence[str] = ()) -> Job:
     """The process that makes one run complete."""
     command = [sys.executable, "-m", "benchmarks", "run-one", source, run.name, "--tied"]
     command += ["--scale", scale, "--results", str(results)]
@@ -84,6 +86,7 @@ def job(run: Run, source: str, scale: str, results: Path) -> Job:
         command += ["--data", str(run.data)]
     if "retriever" in run.config.world:
         command += ["--retriever", run.config.world["retriever"]]
+    command += [f"--{board}" for board in live]
     return Job(run.name, run.folder, tuple(command))
 
 
