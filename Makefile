@@ -12,6 +12,8 @@ SEED     ?= 0
 SHARD    ?= 1/1
 JOBS     ?=
 RETRIEVER ?=
+TENSORBOARD ?=
+WANDB    ?=
 RESULTS  ?= results
 
 # Threads that wait must not spin: on a busy machine that costs a factor of five and more.
@@ -20,15 +22,20 @@ export OMP_WAIT_POLICY ?= PASSIVE
 VENV := .venv
 BIN  := $(VENV)/bin
 SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
+GIVEN   = $(if $(filter file,$(origin SUITE)),,$(SUITE))
+RUN     = $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) \
+          $(if $(TENSORBOARD),--tensorboard) $(if $(WANDB),--wandb)
+BOARDS  = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb)
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 clean
 
 help:  ## list the targets and their variables
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 	@echo
 	@echo "variables: SCALE=default|smoke  SEEDS=1  DATA=folder of official files  JOBS=runs at a time"
+	@echo "           TENSORBOARD=1, WANDB=1: show runs while they train"
 	@echo "           RESULTS=results  PYTHON=python3  PIP_ARGS='options for pip install'"
 
 setup: $(VENV)/installed  ## create .venv with the tested versions (the other targets do it by themselves)
@@ -47,17 +54,24 @@ $(VENV)/official: $(VENV)/installed
 	    echo 'NOT INSTALLED: the official ALFWorld engine; tests that compare with it will be skipped'
 	touch $@
 
-webshop: setup  ## train and evaluate all four variants, then the table and the figures
-	$(BIN)/python -m benchmarks run webshop $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
+$(VENV)/tensorboard $(VENV)/wandb: $(VENV)/installed
+	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[$(@F)]'
+	touch $@
 
-alfworld: setup  ## the same on ALFWorld
-	$(BIN)/python -m benchmarks run alfworld $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS))
+webshop: setup $(BOARDS)  ## train and evaluate all four variants, then the table and the figures
+	$(BIN)/python -m benchmarks run webshop $(RUN)
 
-deepsearch: setup  ## the same on Deep Search: RETRIEVER=bm25|dense:MODEL|URL of a server
-	$(BIN)/python -m benchmarks run deepsearch $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) $(SEARCH)
+alfworld: setup $(BOARDS)  ## the same on ALFWorld
+	$(BIN)/python -m benchmarks run alfworld $(RUN)
 
-ablation: setup  ## Deep Search: what each part of EMPG adds to DAPO, in domain and out of domain
-	$(BIN)/python -m benchmarks run ablation $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) $(SEARCH)
+deepsearch: setup $(BOARDS)  ## the same on Deep Search: RETRIEVER=bm25|dense:MODEL|URL of a server
+	$(BIN)/python -m benchmarks run deepsearch $(RUN) $(SEARCH)
+
+ablation: setup $(BOARDS)  ## Deep Search: what each part of EMPG adds to DAPO, in domain and out of domain
+	$(BIN)/python -m benchmarks run ablation $(RUN) $(SEARCH)
+
+sensitivity: setup $(BOARDS)  ## ALFWorld, GRPO+EMPG over zeta and k (the paper's Table 5)
+	$(BIN)/python -m benchmarks run sensitivity $(RUN)
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)
@@ -91,8 +105,19 @@ data-deepsearch: setup  ## check the corpus and the questions in DATA and index 
 bench: setup  ## measure speed and memory ratios on this machine
 	$(BIN)/python -m benchmarks bench $(if $(DATA),--data '$(DATA)')
 
-report: setup  ## rebuild table and figures from the run records
-	$(BIN)/python -m benchmarks report $(SUITE) $(CHOICES)
+report: setup  ## rebuild tables and figures from the run records: of every suite, or of SUITE
+	$(BIN)/python -m benchmarks report $(GIVEN) $(CHOICES)
+
+figures: setup  ## the figures alone
+	$(BIN)/python -m benchmarks figures $(GIVEN) $(CHOICES)
+
+table1: setup  ## the paper's Table 1 with our runs: ALFWORLD=, WEBSHOP= other folders of runs
+	$(BIN)/python -m benchmarks table1 --results '$(RESULTS)' \
+	    $(if $(ALFWORLD),--alfworld '$(ALFWORLD)') $(if $(WEBSHOP),--webshop '$(WEBSHOP)')
+
+table2: setup  ## the paper's Table 2 with our runs: ABLATION=, DEEPSEARCH= other folders of runs
+	$(BIN)/python -m benchmarks table2 --results '$(RESULTS)' \
+	    $(if $(ABLATION),--ablation '$(ABLATION)') $(if $(DEEPSEARCH),--deepsearch '$(DEEPSEARCH)')
 
 clean:  ## remove the virtual environment and caches; keeps results
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
