@@ -3,6 +3,9 @@
 PYTHON   ?= python3
 PIP_ARGS ?=
 SUITE    ?= webshop
+A        ?=
+B        ?=
+OUT      ?=
 SCALE    ?= default
 SEEDS    ?= 1
 DATA     ?=
@@ -23,7 +26,7 @@ SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report clean
+.PHONY: help setup webshop alfworld deepsearch ablation serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -93,6 +96,9 @@ bench: setup  ## measure speed and memory ratios on this machine
 
 report: setup  ## rebuild table and figures from the run records
 	$(BIN)/python -m benchmarks report $(SUITE) $(CHOICES)
+
+compare: setup  ## two variants, suites or groups of runs on the same tasks: A=grpo B=grpo+empg SUITE=webshop
+	$(BIN)/python -m benchmarks compare '$(A)' '$(B)' --suite '$(SUITE)' $(CHOICES) $(if $(OUT),--out '$(OUT)')
 
 clean:  ## remove the virtual environment and caches; keeps results
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -165,6 +165,49 @@ def report(
     make_report(suite_folder(load_suite(suite, scale, official=data is not None), data, results), console)
 
 
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(help="The side that is compared with.")],
+    b: Annotated[str, typer.Argument(help="The side that is judged: differences are B minus A.")],
+    suite: Annotated[
+        str, typer.Option(help="Whose variants are meant: a suite, a TOML file, or a folder of runs.")
+    ] = "webshop",
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; by default RESULTS/published/compare/A-vs-B.")
+    ] = None,
+    scale: Scale = "default",
+    data: Data = None,
+    results: Results = Path("results"),
+) -> None:
+    """Compare two variants, suites or groups of runs on the same tasks.
+
+    A and B are each a variant of --suite, the name of a suite with runs in RESULTS/runs, a folder of runs or of one
+    run, or a glob of run folders in quotes. Two suites are compared variant by variant.
+
+    Two variants: compare grpo grpo+empg --suite alfworld
+
+    Two suites, such as runs of two commits or models: compare webshop other/results/runs/webshop
+
+    Groups of runs: compare 'results/runs/webshop/*grpo-s*' 'results/runs/webshop/*grpo-empg-s*'
+
+    A trained policy against the demonstrator: compare results/runs/webshop/webshop-grpo-s0 expert
+    """
+    from benchmarks.reporting.compare_report import write_comparison
+    from benchmarks.reporting.schema import RecordError
+
+    named = Path(suite)
+    runs = (
+        named
+        if named.is_dir()
+        else suite_folder(load_suite(suite, scale, official=data is not None), data, results)
+    )
+    try:
+        written = write_comparison(a, b, runs, results, out, console)
+    except (RecordError, OSError) as error:
+        raise ConfigError(str(error)) from error
+    console.print(f"comparison: {written.folder}", markup=False, highlight=False, soft_wrap=True)
+
+
 @app.command("data")
 def check_data(
     suite: SuiteName = "webshop",
