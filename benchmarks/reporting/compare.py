@@ -242,7 +242,8 @@ def same_seeds(a: Sequence[Run], b: Sequence[Run]) -> tuple[Runs, Runs]:
 
 
 def _others(runs: Sequence[Run], compared: Sequence[Run]) -> tuple[int, ...]:
-    return tuple(run.info.seed for run in runs if run not in compared)
+    seeds = {run.info.seed for run in compared}
+    return tuple(run.info.seed for run in runs if run.info.seed not in seeds)
 
 
 def _trained(runs: Sequence[Run]) -> bool:

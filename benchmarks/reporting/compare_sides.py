@@ -55,7 +55,7 @@ def open_sides(a: str, b: str, suite: Path, results: Path) -> tuple[Side, Side]:
 
 def _open(asked: str, suite: Path, results: Path) -> Side:
     named = results / "runs" / asked
-    if Path(asked).is_dir():
+    if asked and Path(asked).is_dir():
         return Side(_shown(asked), _of_folder(Path(asked)))
     if glob.has_magic(asked):
         found = [path for path in map(Path, sorted(glob.glob(asked))) if path.is_dir()]
