@@ -167,8 +167,10 @@ def report(
 
 @app.command()
 def compare(
-    a: Annotated[str, typer.Argument(help="The side that is compared with.")],
-    b: Annotated[str, typer.Argument(help="The side that is judged: differences are B minus A.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="The side that is compared with.")],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The side that is judged: differences are B minus A.")
+    ],
     suite: Annotated[
         str, typer.Option(help="Whose variants are meant: a suite, a TOML file, or a folder of runs.")
     ] = "webshop",
