@@ -175,12 +175,10 @@ class Comparison:
 
 
 def compare(a: Side, b: Side, task_types: Mapping[str, str]) -> Comparison:
-    """B against A. `task_types`: task -> type, for the differences by type.
+    """B against A, sides that `check_sides` lets through. `task_types`: task -> type, for the differences by type.
 
-    Raises `RecordError` where the sides saw unequal tasks, data, step limits, benchmarks or scales, or have no variant
-    or no seed to compare.
+    Raises `RecordError` where they have no variant or no seed to compare.
     """
-    check_sides(a, b)
     parts = _parts(a.suite, task_types)
     pairs = []
     for first, second in matched(a, b):
@@ -198,7 +196,10 @@ def compare(a: Side, b: Side, task_types: Mapping[str, str]) -> Comparison:
 
 
 def check_sides(a: Side, b: Side) -> None:
-    """Raises `RecordError` unless both have complete runs, which saw the same tasks in the same world."""
+    """Refuse sides without complete runs, and runs of unequal tasks, data, step limits, benchmarks or scales.
+
+    Raises `RecordError` with the values, or the hashes, of both.
+    """
     for letter, side in (("A", a), ("B", b)):
         if not side.suite.runs:
             raise RecordError(f"{letter} is {side.name}: no complete run; expected one with summary.json")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reporting.compare import Comparison, Side
+from benchmarks.reporting.compare import Comparison, Side, check_sides
 from benchmarks.reporting.evaluations import evaluated_rows
 from benchmarks.reporting.load import Run, Suite, load_info, load_runs, run_folders
 from benchmarks.reporting.schema import EVALUATED_SPLIT, RecordError, read
@@ -40,7 +40,7 @@ def open_sides(a: str, b: str, suite: Path, results: Path) -> tuple[Side, Side]:
 
     Each is a folder of one run or of a suite's runs, a glob of run folders, the name of a suite below `results/runs`,
     or a variant of which `suite` has runs. Raises `RecordError` where it is none of these, where a record cannot be
-    read, and where a run or a copy of it is on both sides.
+    read, where a run or a copy of it is on both sides, and where the sides cannot be compared.
     """
     sides = _open(a, suite, results), _open(b, suite, results)
     known = {read(run.folder / "run.json"): run.folder for run in sides[0].suite.runs}
@@ -50,6 +50,7 @@ def open_sides(a: str, b: str, suite: Path, results: Path) -> tuple[Side, Side]:
             same = twin.resolve() == run.folder.resolve()
             said = "is on both sides" if same else f"is a copy of {twin}"
             raise RecordError(f"{run.folder} {said}; a run is not compared with itself")
+    check_sides(*sides)
     return sides
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.reporting import stats
-from benchmarks.reporting.compare import Comparison, Outcome, Rates, Side, TaskResult, compare
+from benchmarks.reporting.compare import Comparison, Outcome, Rates, Side, TaskResult, check_sides, compare
 from benchmarks.reporting.load import load_suite
 from benchmarks.reporting.outcomes import BOOTSTRAP_SEED
 from benchmarks.reporting.schema import RecordError
@@ -20,7 +20,9 @@ from tests.benchmarks.report_runs import add_run
 
 
 def between(a: Path, b: Path, task_types: dict[str, str] | None = None) -> Comparison:
-    return compare(Side("a", load_suite(a)), Side("b", load_suite(b)), task_types or {})
+    sides = Side("a", load_suite(a)), Side("b", load_suite(b))
+    check_sides(*sides)
+    return compare(*sides, task_types or {})
 
 
 def two(folder: Path, a: dict[str, Any], b: dict[str, Any]) -> Comparison:
