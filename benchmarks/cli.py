@@ -13,8 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 from typer.exceptions import TyperException
 
+from benchmarks.cli_report import app as reports
 from benchmarks.config import ConfigError, load_suite, suite_names
-from benchmarks.plan import Run, find, plan, suite_folder
+from benchmarks.plan import Run, find, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,6 +24,7 @@ app = typer.Typer(
     help="Run, evaluate and report the benchmarks of Entropy-Modulated Policy Gradients.",
 )
 console = Console()
+app.add_typer(reports)
 
 SuiteName = Annotated[str, typer.Argument(help="A suite that comes with the package, or a TOML file.")]
 Scale = Annotated[str, typer.Option(help="A [scale.*] table of the suite.")]
@@ -150,64 +152,6 @@ def play(
 
     game = Game(benchmark, task, split, observation_mode, policy, pause)
     play_game(game, data, cache_folder(results), console)
-
-
-@app.command()
-def report(
-    suite: SuiteName = "webshop",
-    scale: Scale = "default",
-    data: Data = None,
-    results: Results = Path("results"),
-) -> None:
-    """Rebuild a suite's table and figures from its run records."""
-    from benchmarks.suite import make_report
-
-    make_report(suite_folder(load_suite(suite, scale, official=data is not None), data, results), console)
-
-
-@app.command()
-def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="The side that is compared with.")],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="The side that is judged: differences are B minus A.")
-    ],
-    suite: Annotated[
-        str, typer.Option(help="Whose variants are meant: a suite, a TOML file, or a folder of runs.")
-    ] = "webshop",
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write; by default RESULTS/published/compare/A-vs-B.")
-    ] = None,
-    scale: Scale = "default",
-    data: Data = None,
-    results: Results = Path("results"),
-) -> None:
-    """Compare two variants, suites or groups of runs on the same tasks.
-
-    A and B are each a variant of --suite, the name of a suite with runs in RESULTS/runs, a folder of runs or of one
-    run, or a glob of run folders in quotes. Two suites are compared variant by variant.
-
-    Two variants: compare grpo grpo+empg --suite alfworld
-
-    Two suites, such as runs of two commits or models: compare webshop other/results/runs/webshop
-
-    Groups of runs: compare 'results/runs/webshop/*grpo-s*' 'results/runs/webshop/*grpo-empg-s*'
-
-    A trained policy against the demonstrator: compare results/runs/webshop/webshop-grpo-s0 expert
-    """
-    from benchmarks.reporting.compare_report import write_comparison
-    from benchmarks.reporting.schema import RecordError
-
-    named = Path(suite)
-    runs = (
-        named
-        if named.is_dir()
-        else suite_folder(load_suite(suite, scale, official=data is not None), data, results)
-    )
-    try:
-        written = write_comparison(a, b, runs, results, out, console)
-    except (RecordError, OSError) as error:
-        raise ConfigError(str(error)) from error
-    console.print(f"comparison: {written.folder}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command("data")

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 
 Row = Mapping[str, Any]
 
+IDENTITY = ("config", "world", "panels", "policy", "prompt")
+"""The keys of `run.json` whose digest it states: what decides a run's numbers."""
 RECORDED_VERSIONS = (
     "empg-bench", "torch", "transformers", "tokenizers", "numpy", "gymnasium", "PyStemmer",
     "rapidfuzz", "spacy",
@@ -130,8 +132,11 @@ def _draft(path: Path) -> Path:
 
 
 def provenance(root: Path) -> dict[str, Any]:
-    """Where numbers come from: commit and its state, versions, machine, time. `root` is the checkout."""
-    status = _git(root, "status", "--porcelain")
+    """Where numbers come from: commit and its state, versions, machine, time. `root` is the checkout.
+
+    Reports are written into the checkout's `results`, so what stands there says nothing about the code.
+    """
+    status = _git(root, "status", "--porcelain", "--", ".", ":(exclude)results")
     return {
         "commit": _git(root, "rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),

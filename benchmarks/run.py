@@ -228,6 +228,7 @@ class _Execution:
             {
                 "iterations": self._config.iterations,
                 "eval": evaluated,
+                "panels": {self._tasks.test.split: self._tasks.test.digest},
                 "sampled_tokens": metrics[-1]["sampled_tokens_total"] if metrics else 0,
                 "episodes": sum(row["episodes"] for row in metrics),
                 "wall_seconds": sum(row["total"] for row in timing) + evaluation_seconds,

@@ -19,11 +19,11 @@ from benchmarks.prepare import (
     check_unchanged,
     check_writable,
     identity,
-    one_line,
     open_policy,
     open_tasks,
 )
 from benchmarks.progress import display
+from benchmarks.publish import publish_report
 from benchmarks.reporting.stats import wilson
 from benchmarks.warm_start import store
 
@@ -56,7 +56,7 @@ def complete_suite(
         work = [job(run, source, suite.scale, results) for run in missing]
         failures = launch(work, parallel=parallel, threads=threads, display=shown)
     describe(failures)
-    make_report(suite_folder(suite, data, results), console)
+    publish_report(suite_folder(suite, data, results), results, console)
     if failures:
         raise SystemExit(1)
 
@@ -96,18 +96,6 @@ def describe(failures: Sequence[Failure]) -> None:
         )
         for line in failure.tail:
             print(f"    {line}", file=sys.stderr)
-
-
-def make_report(folder: Path, console: Console) -> None:
-    """Table and figures of a suite folder; `ConfigError` when its records cannot be read or compared."""
-    from benchmarks.reporting.report import write_report
-    from benchmarks.reporting.schema import RecordError
-
-    try:
-        report = write_report(folder, console)
-    except RecordError as error:
-        raise ConfigError(one_line(error)) from error
-    console.print(f"report: {report.folder}", markup=False, highlight=False, soft_wrap=True)
 
 
 def obtain_tasks(config: RunConfig, data: Path | None, cache: Path, console: Console) -> Tasks:

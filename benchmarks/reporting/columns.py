@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from benchmarks.reporting.schema import RunInfo
+from benchmarks.reporting.settings import has_settings
 from envs.alfworld.games import FOLDERS, OFFICIAL_COUNTS
 from envs.alfworld.tasks import TaskType
 
@@ -34,7 +35,7 @@ class Columns:
     """Heading -> task types whose tasks it takes together, such as all that are out of domain."""
     paper: Mapping[str, str] = field(default_factory=dict)
     """Measure -> column of the paper's table; empty where the paper has no results."""
-    paper_table: Literal["table1", "table2"] = "table1"
+    paper_table: Literal["table1", "table2", "table5"] = "table1"
     not_stated: str = "at which temperature nor on how many episodes it evaluated"
     """What the paper does not say of its evaluation."""
     splits: Mapping[str, OfficialSplit] = field(default_factory=dict)
@@ -92,6 +93,14 @@ _DATASETS: Mapping[str, tuple[str, str]] = {
     "bamboogle": ("Bamboogle", "bamboogle"),
 }
 """Heading, and column of the paper's Table 2."""
+PAPER_DOMAINS: Mapping[str, str] = {
+    "webwalkerqa": "id",
+    "hotpotqa": "id",
+    "2wikimultihopqa": "id",
+    "musique": "ood",
+    "bamboogle": "ood",
+}
+"""The data sets of the paper's Table 2, each with its domain."""
 
 
 def columns_of(info: RunInfo) -> Columns:
@@ -100,12 +109,15 @@ def columns_of(info: RunInfo) -> Columns:
     The kinds of questions of Deep Search are its data's: a run states them, each with its domain.
     """
     if info.benchmark == "deepsearch":
-        return _deep_search(info.task_types)
-    return COLUMNS.get(info.benchmark, Columns(info.benchmark))
+        return deep_search(info.task_types)
+    found = COLUMNS.get(info.benchmark, Columns(info.benchmark))
+    if info.benchmark == "alfworld" and any(map(has_settings, (info.variant, *info.variants))):
+        return replace(found, paper_table="table5", paper={**found.paper, "success": "overall"})
+    return found
 
 
-def _deep_search(domains: Mapping[str, str]) -> Columns:
-    """In-domain types first; `domains` maps a type to its domain."""
+def deep_search(domains: Mapping[str, str]) -> Columns:
+    """What the tables of Deep Search show, in-domain types first; `domains` maps a type to its domain."""
     ordered = [name for domain in DOMAINS for name, own in domains.items() if own == domain]
     groups = {
         domain.upper(): tuple(name for name in ordered if domains[name] == domain)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,24 +12,14 @@ from rich.text import Text
 
 from benchmarks.reporting import compare_words as words
 from benchmarks.reporting import tables
-from benchmarks.reporting.compare import Comparison, compare
-from benchmarks.reporting.compare_sides import Setting, differing_settings, open_sides, task_types
+from benchmarks.reporting.compare import Comparison, Side, check_sides, compare
+from benchmarks.reporting.compare_sides import Setting, differing_settings, task_types
 from benchmarks.reporting.compare_tables import difference_table, flip_table, main_csv, task_csv, type_table
-from benchmarks.reporting.report import provenance
+from benchmarks.reporting.files import write_report_files
+from benchmarks.reporting.provenance import provenance
 from benchmarks.reporting.tables import Table, markdown_escape, one_line
 
 NAME_CHARACTERS = 60
-FIGURE = ("learning.csv", "learning.png", "learning.svg")
-FILES = ("compare.md", "compare.csv", "tasks.csv", *FIGURE)
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was found and where it was written."""
-
-    folder: Path
-    files: tuple[Path, ...]
-    found: Comparison
 
 
 @dataclass(frozen=True)
@@ -41,26 +30,26 @@ class Section:
     sentences: tuple[str, ...]
 
 
-def write_comparison(
-    a: str, b: str, suite: Path, results: Path, out: Path | None = None, console: Console | None = None
-) -> Written:
-    """Compare two sides, write it to `out`, by default a folder below `results/published/compare`, and print it.
+def write_comparison(a: Side, b: Side, folder: Path, console: Console | None = None) -> Comparison:
+    """Compare two sides, write what was found into `folder`, and print it.
 
-    `a`, `b`, `suite`, `results`: as `open_sides` takes them. Raises `RecordError` when a record is unreadable or the
-    sides cannot be compared; nothing is written then.
+    Raises `RecordError` when a record is unreadable or the sides cannot be compared; nothing is written then.
     """
-    sides = open_sides(a, b, suite, results)
-    found = compare(*sides, task_types(sides))
+    check_sides(a, b)
+    found = compare(a, b, task_types((a, b)))
     settings = differing_settings(found)
-    folder = out or results / "published" / "compare" / "-vs-".join(safe_name(side.name) for side in sides)
-    written = _write(folder, contents(found, settings))
+    write_report_files(folder, contents(found, settings))
     if console is not None:
         _show(console, found, settings)
-    return Written(folder, written, found)
+    return found
 
 
-def safe_name(name: str) -> str:
-    """A side's name as part of a folder's: nothing that a shell, a path or a terminal could read as more."""
+def compared_name(a: Side, b: Side) -> str:
+    """A folder for the two: nothing that a shell, a path or a terminal could read as more than a name."""
+    return f"{_safe(a.name)}-vs-{_safe(b.name)}"
+
+
+def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", name)[-NAME_CHARACTERS:].strip("-.") or "side"
 
 
@@ -121,16 +110,3 @@ def _show(console: Console, found: Comparison, settings: Sequence[Setting]) -> N
             console.print(Text(f"- {one_line(sentence)}"), soft_wrap=True)
         console.print()
     tables.print_tables(console, _tables(found), _facts(found))
-
-
-def _write(folder: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]:
-    """Each file whole or not at all; files of an earlier comparison that no longer apply are removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        if name not in contents:
-            (folder / name).unlink(missing_ok=True)
-    for name, content in contents.items():
-        draft = folder / f".{name}.tmp"
-        draft.write_bytes(content)
-        os.replace(draft, folder / name)
-    return tuple(folder / name for name in contents)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reporting.compare import Comparison, Side, check_sides
+from benchmarks.reporting.compare import Comparison, Side
 from benchmarks.reporting.evaluations import evaluated_rows
 from benchmarks.reporting.load import Run, Suite, load_info, load_runs, run_folders
+from benchmarks.reporting.places import RUNS, records_of
 from benchmarks.reporting.schema import EVALUATED_SPLIT, RecordError, read
 from benchmarks.reporting.task_types import UNKNOWN, join_types
 
@@ -38,9 +39,9 @@ class Setting:
 def open_sides(a: str, b: str, suite: Path, results: Path) -> tuple[Side, Side]:
     """A and B by what they were asked for.
 
-    Each is a folder of one run or of a suite's runs, a glob of run folders, the name of a suite below `results/runs`,
+    Each is a folder of one run or of a suite's runs, a glob of run folders, the name of a suite that has runs,
     or a variant of which `suite` has runs. Raises `RecordError` where it is none of these, where a record cannot be
-    read, where a run or a copy of it is on both sides, and where the sides cannot be compared.
+    read, and where a run or a copy of it is on both sides.
     """
     sides = _open(a, suite, results), _open(b, suite, results)
     known = {read(run.folder / "run.json"): run.folder for run in sides[0].suite.runs}
@@ -50,12 +51,10 @@ def open_sides(a: str, b: str, suite: Path, results: Path) -> tuple[Side, Side]:
             same = twin.resolve() == run.folder.resolve()
             said = "is on both sides" if same else f"is a copy of {twin}"
             raise RecordError(f"{run.folder} {said}; a run is not compared with itself")
-    check_sides(*sides)
     return sides
 
 
 def _open(asked: str, suite: Path, results: Path) -> Side:
-    named = results / "runs" / asked
     if asked and Path(asked).is_dir():
         return Side(_shown(asked), _of_folder(Path(asked)))
     if glob.has_magic(asked):
@@ -63,16 +62,16 @@ def _open(asked: str, suite: Path, results: Path) -> Side:
         if not any((path / "run.json").exists() for path in found):
             raise RecordError(f"{asked}: no run folder is named so; expected a glob of folders with run.json")
         return Side(_shown(asked), load_runs(found[0].parent.name, found))
-    if asked and named.is_dir():
-        return Side(asked, _of_folder(named))
+    if asked and (named := records_of(results, asked)) is not None:
+        return Side(asked, load_runs(asked, run_folders(named)))
     return _of_variant(asked, suite)
 
 
 def _of_folder(folder: Path) -> Suite:
-    """One run, or all of a suite; of a published one they are in `runs`."""
+    """One run, or all of a suite; those of a published one are in `runs`."""
     if (folder / "run.json").exists():
         return load_runs(folder.parent.name, [folder])
-    return load_runs(folder.name, run_folders(folder / "runs" if (folder / "runs").is_dir() else folder))
+    return load_runs(folder.name, run_folders(folder / RUNS if (folder / RUNS).is_dir() else folder))
 
 
 def _of_variant(variant: str, suite: Path) -> Side:

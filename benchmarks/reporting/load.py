@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from benchmarks.reporting.columns import Columns, columns_of
 from benchmarks.reporting.evaluations import Evaluation, check_totals, evaluated_rows, evaluations
+from benchmarks.reporting.integrity import check_info, check_metrics, check_summary
 from benchmarks.reporting.schema import (
     EVALUATED_SPLIT,
     IterationRow,
     RecordError,
     RunInfo,
     Summary,
+    TimingRow,
     Version,
     parse,
     read,
@@ -31,7 +33,6 @@ from benchmarks.reporting.schema import (
 from benchmarks.reporting.task_types import join_types, panel_words, types_of_tasks
 
 FORMAT = 1
-REPORT_FOLDER = "report"
 STEP_COLUMNS = ("iteration", "entropy", "entropy_after")
 
 
@@ -49,6 +50,10 @@ class Run:
     """By mode, for the last evaluated iteration."""
     task_types: dict[str, str]
     """Of the tasks whose type the run knows; empty where the benchmark's tables show none."""
+    timing: tuple[TimingRow, ...] = ()
+    """Of each iteration; empty where it was not recorded."""
+    wall_seconds: float | None = None
+    """Of all iterations and the evaluation."""
 
     @property
     def step_file(self) -> Path:
@@ -104,7 +109,7 @@ def run_folders(folder: Path) -> list[Path]:
     """What lies in a suite folder as a run or in the place of one; raises `RecordError` where nothing is a run."""
     if not folder.is_dir():
         raise RecordError(f"{folder}: no such suite folder; expected a folder of run folders")
-    places = sorted(path for path in folder.iterdir() if path.is_dir() and _may_be_run(path))
+    places = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     if not any((path / "run.json").exists() for path in places):
         raise RecordError(f"{folder}: holds no runs; expected sub-folders with run.json")
     return places
@@ -136,17 +141,16 @@ def load_runs(name: str, places: Sequence[Path], planned_seeds: Sequence[int] | 
     )
 
 
-def _may_be_run(path: Path) -> bool:
-    return path.name != REPORT_FOLDER and not path.name.startswith(".")
-
-
 def load_info(folder: Path) -> RunInfo:
     """The checked `run.json` of a run folder; a record of another format version is refused."""
     path = folder / "run.json"
-    version = parse(Version, read(path), str(path)).format
+    content = read(path)
+    version = parse(Version, content, str(path)).format
     if version != FORMAT:
         raise RecordError(f"{path}: record format {version}; this report reads format {FORMAT}")
-    return parse(RunInfo, read(path), str(path))
+    info = parse(RunInfo, content, str(path))
+    check_info(path, content, info)
+    return info
 
 
 def check_comparable(records: Mapping[Path, RunInfo]) -> None:
@@ -196,6 +200,7 @@ def load_run(folder: Path, info: RunInfo) -> Run:
     """A complete run with its metrics and its last evaluation."""
     summary_path = folder / "summary.json"
     summary = parse(Summary, read(summary_path), str(summary_path))
+    check_summary(summary_path, summary, info)
     if EVALUATED_SPLIT not in info.panels:
         raise RecordError(
             f"{folder / 'run.json'}: panels has no {EVALUATED_SPLIT!r}; got {sorted(info.panels)}"
@@ -206,8 +211,20 @@ def load_run(folder: Path, info: RunInfo) -> Run:
     for mode, totals in summary.eval.get(EVALUATED_SPLIT, {}).items():
         check_totals(summary_path, mode, totals, found.get(mode))
     metrics = _metrics(folder / "metrics.jsonl") if info.kind == "train" else ()
+    check_metrics(folder / "metrics.jsonl", metrics, summary.iterations)
     types = types_of_tasks(path, episodes, columns_of(info).types)
-    return Run(folder, info, summary.iterations, summary.service, metrics, found, types)
+    timing = folder / "timing.jsonl"
+    return Run(
+        folder,
+        info,
+        summary.iterations,
+        summary.service,
+        metrics,
+        found,
+        types,
+        tuple(rows(TimingRow, timing)) if timing.exists() else (),
+        summary.wall_seconds,
+    )
 
 
 def _metrics(path: Path) -> tuple[IterationRow, ...]:

@@ -12,7 +12,7 @@ from benchmarks.reporting.tables import csv_text, one_line
 
 CSV_COLUMNS = (
     "source", "model", "method", "mode", "measure", "mean", "sd_over_seeds", "low", "high", "interval",
-    "unit", "tasks", "seeds", "planned_seeds", "episodes", "errored", "per_seed",
+    "unit", "tasks", "seeds", "planned_seeds", "episodes", "errored", "per_seed", "remark",
 )  # fmt: skip
 DIFFERENCE_COLUMNS = (
     "treated", "reference", "mode", "measure", "difference", "low", "high", "interval", "unit", "tasks",
@@ -22,6 +22,11 @@ DIFFERENCE_COLUMNS = (
 
 def main_csv(rows: Sequence[ArmRow], paper: Sequence[PaperRow], size: str) -> str:
     """Long form, values in [0, 1]: ours by variant, mode and measure, then the paper's; empty if missing."""
+    return csv_text(CSV_COLUMNS, [*our_lines(rows, size), *paper_lines(paper)])
+
+
+def our_lines(rows: Sequence[ArmRow], size: str) -> list[Sequence[object]]:
+    """Our results as lines of `CSV_COLUMNS`."""
     lines: list[Sequence[object]] = []
     for row in rows:
         for (mode, name), measure in row.measures.items():
@@ -35,14 +40,22 @@ def main_csv(rows: Sequence[ArmRow], paper: Sequence[PaperRow], size: str) -> st
             behind = row.parts.get(name, row)
             # All of a type's tasks may have failed under one seed; its other seeds still count.
             seeds = len(measure.spread.values) if measure is not None and name in row.parts else row.seeds
-            lines.append((*head, *numbers, seeds, row.planned, behind.episodes, behind.errored, per_seed))
-    for theirs in paper:
-        for name, number in theirs.numbers.items():
-            source = ("paper", theirs.base, theirs.method, "not stated", name)
+            tail = (seeds, row.planned, behind.episodes, behind.errored, per_seed, "")
+            lines.append((*head, *numbers, *tail))
+    return lines
+
+
+def paper_lines(rows: Sequence[PaperRow]) -> list[Sequence[object]]:
+    """The paper's results as lines of `CSV_COLUMNS`, each with what is wrong with it."""
+    lines: list[Sequence[object]] = []
+    for row in rows:
+        for name, number in row.numbers.items():
+            source = ("paper", row.base, row.method, "not stated", name)
             std = "" if number.std is None else _exact(number.std / 100)
-            counted = ("", "") if number.std is None else (3, 3)  # seeds, planned
-            lines.append((*source, _exact(number.mean / 100), std, *[""] * 5, *counted, "", "", ""))
-    return csv_text(CSV_COLUMNS, lines)
+            counted = ("", "") if number.std is None else (row.runs, row.runs)  # seeds, planned
+            remark = " ".join(filter(None, (number.remark, row.remark)))
+            lines.append((*source, _exact(number.mean / 100), std, *[""] * 5, *counted, "", "", "", remark))
+    return lines
 
 
 def difference_csv(found: Sequence[Comparison], columns: Columns) -> str:

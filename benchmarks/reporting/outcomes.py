@@ -11,6 +11,7 @@ from benchmarks.reporting import stats
 from benchmarks.reporting.columns import What
 from benchmarks.reporting.evaluations import MODES, Evaluation
 from benchmarks.reporting.load import Run, Suite
+from benchmarks.reporting.settings import split
 from benchmarks.reporting.stats import Array, Interval, Spread
 
 WARM_START, EXPERT = "warm-start", "expert"
@@ -115,8 +116,9 @@ class Comparison:
 
 
 def label(variant: str) -> str:
-    """The name a reader knows a variant by; an unlisted one keeps its own."""
-    return LABELS.get(variant, variant)
+    """The name a reader knows a variant by, with its settings; an unlisted one keeps its own."""
+    method, settings = split(variant)
+    return ", ".join((LABELS.get(method, method), *settings))
 
 
 def variants(suite: Suite) -> tuple[str, ...]:

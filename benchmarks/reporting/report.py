@@ -1,20 +1,18 @@
-"""One suite folder in, its table, figures and their data out. The same records give the same bytes."""
+"""One suite folder in, its tables, figures and their data out. The same records give the same bytes."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from rich.console import Console
 
-from benchmarks.reporting import figures, long_form, main_tables, paper, paper_tables, tables
-from benchmarks.reporting.load import REPORT_FOLDER, Run, Suite, load_steps, load_suite
+from benchmarks.reporting import cost, figures, long_form, main_tables, paper, paper_tables, tables
+from benchmarks.reporting.files import write_report_files, written_before
+from benchmarks.reporting.latex import to_latex
+from benchmarks.reporting.load import Run, Suite, load_steps, load_suite
 from benchmarks.reporting.outcomes import (
     EXPERT,
     WARM_START,
@@ -24,14 +22,9 @@ from benchmarks.reporting.outcomes import (
     comparisons,
     variants,
 )
-from benchmarks.reporting.schema import EVALUATED_SPLIT
+from benchmarks.reporting.provenance import model_size, provenance
 
-FILES = (
-    "table.md", "table.csv", "differences.csv", "kl_loss.csv", "kl_loss.png", "learning_curve.csv",
-    "learning_curve.png", "entropy_change.csv", "entropy_change.png",
-)  # fmt: skip
-SHOWN_ERRORS = 5
-_HASH = re.compile(r"[0-9a-f]{40,}")
+IMAGES = (".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -47,39 +40,97 @@ class Report:
 
 
 def write_report(
-    suite_folder: Path, console: Console | None = None, *, planned_seeds: Sequence[int] | None = None
+    suite_folder: Path,
+    folder: Path,
+    console: Console | None = None,
+    *,
+    planned_seeds: Sequence[int] | None = None,
 ) -> Report:
-    """Write tables and figures of a suite into its `report` folder and print the tables.
+    """Write tables and figures of the runs in `suite_folder` into `folder`, whose name they take, and print the tables.
 
     `planned_seeds`: which seeds every trained variant should have; by default all that any was started with.
     Raises `RecordError` when a record is unreadable or the runs cannot be compared; nothing is written then.
     """
-    suite = load_suite(suite_folder, planned_seeds)
+    suite = replace(load_suite(suite_folder, planned_seeds), name=folder.name)
+    drawn = _figures(suite)
+    kept = _undrawable(suite, folder, drawn)
     rows = tuple(arm_row(suite, variant) for variant in variants(suite))
     found = comparisons(suite)
     facts = provenance(suite)
+    if kept:
+        facts["figures"] = (
+            f"{', '.join(_names(kept))} as drawn before: the step tables are not with these records"
+        )
+    shown, data = _tables(suite, rows, found, facts)
+    written = write_report_files(folder, {**_texts(shown, facts), **data, **drawn}, keep=kept)
+    if console is not None:
+        tables.print_tables(console, shown, facts)
+    return Report(folder, written, rows, found, facts)
+
+
+def write_figures(suite_folder: Path, folder: Path) -> tuple[Path, ...]:
+    """The figures of a report alone; its other files stay. Raises `RecordError` as `write_report` does."""
+    suite = replace(load_suite(suite_folder), name=folder.name)
+    drawn = _figures(suite)
+    keep = written_before(folder) - set(_earlier_figures(folder, drawn))
+    return write_report_files(folder, drawn, keep={*keep, *_undrawable(suite, folder, drawn)})
+
+
+def _tables(
+    suite: Suite, rows: Sequence[ArmRow], found: Sequence[Comparison], facts: Mapping[str, str]
+) -> tuple[list[tables.Table], dict[str, bytes]]:
+    """The tables, and their data as CSV by file name."""
     columns = suite.columns
     papers = paper.rows_of(columns) if suite.runs and columns.paper else ()
     size = model_size(suite)
     shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns)]
     if papers:
         shown.append(paper_tables.paper_table(rows, found, papers, size, suite))
-    contents = {
-        "table.md": tables.to_markdown(shown, facts).encode(),
-        "table.csv": long_form.main_csv(rows, papers, size).encode(),
-        "differences.csv": long_form.difference_csv(found, columns).encode(),
-        **_figures(suite),
+    shown.append(cost.cost_table(rows, suite, facts["hardware"]))
+    data = {
+        "table.csv": long_form.main_csv(rows, papers, size),
+        "differences.csv": long_form.difference_csv(found, columns),
+        "cost.csv": cost.cost_csv(rows, suite),
     }
-    folder = suite_folder / REPORT_FOLDER
-    written = _write(folder, contents)
-    if console is not None:
-        tables.print_tables(console, shown, facts)
-    return Report(folder, written, rows, found, facts)
+    return shown, {name: text.encode() for name, text in data.items()}
+
+
+def _texts(shown: Sequence[tables.Table], facts: Mapping[str, str]) -> dict[str, bytes]:
+    """All tables as a page of Markdown and as LaTeX."""
+    return {
+        "table.md": tables.to_markdown(shown, facts).encode(),
+        "table.tex": to_latex(shown).encode(),
+    }
+
+
+def _trained(suite: Suite) -> list[tuple[Run, ...]]:
+    return [suite.of(name) for name in variants(suite) if name not in (WARM_START, EXPERT) and suite.of(name)]
+
+
+def _has_steps(suite: Suite) -> bool:
+    """Published records come without step tables, which are large."""
+    return any(run.step_file.exists() for arm in _trained(suite) for run in arm) or not _trained(suite)
+
+
+def _undrawable(suite: Suite, folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
+    """Files of an earlier report's figures that these records can neither draw nor rule out."""
+    return [] if _has_steps(suite) else _earlier_figures(folder, drawn)
+
+
+def _earlier_figures(folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
+    """Files of an earlier report's figures that are not drawn again."""
+    before = written_before(folder) - drawn.keys()
+    names = {PurePosixPath(name).stem for name in before if name.endswith(IMAGES)}
+    return sorted(name for name in before if PurePosixPath(name).stem in names)
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(PurePosixPath(name).stem for name in files))
 
 
 def _figures(suite: Suite) -> Mapping[str, bytes]:
     """Figures and their data, by file name; without a trained run there is nothing to draw."""
-    arms = [suite.of(name) for name in variants(suite) if name not in (WARM_START, EXPERT) and suite.of(name)]
+    arms = _trained(suite)
     contents: dict[str, bytes] = {}
     if arms:
         kl = [figures.curve(arm, lambda row: row.kl_loss) for arm in arms]
@@ -90,7 +141,7 @@ def _figures(suite: Suite) -> Mapping[str, bytes]:
             "learning_curve.csv": figures.curve_csv(learning, "success").encode(),
             "learning_curve.png": figures.draw_learning(learning),
         }
-    bins = [found for arm in arms if (found := _entropy_bins(arm)) is not None]
+    bins = [found for arm in arms if _has_steps(suite) and (found := _entropy_bins(arm)) is not None]
     if bins:
         bars = paper.entropy_change()
         contents["entropy_change.csv"] = figures.entropy_csv(bins, bars).encode()
@@ -105,83 +156,3 @@ def _entropy_bins(runs: Sequence[Run]) -> figures.EntropyBins | None:
     if not np.isfinite(after).any():
         return None
     return figures.entropy_bins(runs[0].info.variant, len(runs), before, after)
-
-
-def provenance(suite: Suite) -> dict[str, str]:
-    """Model, data, panel, training length, code and machine, then what is missing or went wrong."""
-    infos = [run.info for run in suite.runs] or list(suite.incomplete)
-    panel = infos[0].panels.get(EVALUATED_SPLIT)
-    trained = sorted({run.iterations for run in suite.runs if run.info.kind == "train"})
-    facts = {
-        "model": _distinct(_flat(info.policy) for info in infos if info.policy),
-        "data": _flat(infos[0].world),
-        "test panel": "none" if panel is None else f"{suite.panel}, sha256 {panel.digest[:12]}",
-        "scale": infos[0].scale,
-        "training": f"{', '.join(map(str, trained)) or 'no'} iterations; the last checkpoint is evaluated",
-        "seeds": ", ".join(map(str, suite.planned_seeds)) or "none",
-        "code": _distinct(
-            f"commit {(info.commit or 'unknown')[:12]}{' with uncommitted changes' if info.dirty else ''}"
-            for info in infos
-        ),
-        "hardware": _distinct(
-            ", ".join(part for part in (_flat(info.device), _flat(info.machine)) if part) for info in infos
-        ),
-    }
-    missing = [f"{info.run} (started, not complete)" for info in suite.incomplete]
-    missing += [f"{name} (no run.json)" for name in suite.strangers]
-    if missing:
-        facts["left out"] = "; ".join(missing)
-    if service := sum((Counter(run.service) for run in suite.runs), Counter[str]()):
-        facts["servers"] = _flat(dict(service))
-    if errors := _errors(suite.runs):
-        facts["errors"] = errors
-    return facts
-
-
-def _errors(runs: Sequence[Run]) -> str:
-    """The most frequent environment failures with their counts."""
-    counted = Counter(
-        error for run in runs for found in run.evaluations.values() for _, error in found.errors
-    )
-    ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-    shown = [f"{count} × {tables.one_line(error)[:200]}" for error, count in ranked[:SHOWN_ERRORS]]
-    if len(ranked) > SHOWN_ERRORS:
-        shown.append(f"{len(ranked) - SHOWN_ERRORS} further kinds")
-    return "; ".join(shown)
-
-
-def model_size(suite: Suite) -> str:
-    """Parameters of the policies, such as `0.66M params`."""
-    stated = {(run.info.policy or {}).get("parameters") for run in suite.runs}
-    counts = sorted(count for count in stated if isinstance(count, int))
-    return " and ".join(f"{count / 1e6:.3g}M params" for count in counts) or "model size not recorded"
-
-
-def _distinct(values: Iterator[str]) -> str:
-    return "; ".join(dict.fromkeys(values)) or "not recorded"
-
-
-def _flat(value: Any, name: str = "") -> str:
-    """A record's facts on one line: `products 1000, search.name bm25`; hashes are cut to twelve digits."""
-    if isinstance(value, Mapping):
-        parts = (_flat(value[key], f"{name}.{key}" if name else str(key)) for key in sorted(value))
-        return ", ".join(part for part in parts if part)
-    if value is None:
-        return ""
-    shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    if _HASH.fullmatch(shown):
-        shown = shown[:12]
-    return f"{name} {shown}".strip()
-
-
-def _write(folder: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]:
-    """Each file whole or not at all; files of an earlier report that no longer apply are removed."""
-    folder.mkdir(exist_ok=True)
-    for name in FILES:
-        if name not in contents:
-            (folder / name).unlink(missing_ok=True)
-    for name, content in contents.items():
-        draft = folder / f".{name}.tmp"
-        draft.write_bytes(content)
-        os.replace(draft, folder / name)
-    return tuple(folder / name for name in contents)

@@ -32,8 +32,25 @@ class Panel(Record):
     size: int = Field(ge=1)
 
 
+class EmpgSettings(Record):
+    """How strongly a run modulated its advantages."""
+
+    zeta: float
+    k: float
+    k_f: float
+
+
+class _Learner(Record):
+    empg: EmpgSettings | None = None
+
+
 class _Config(Record):
     benchmark: str
+    kind: str | None = None
+    variant: str | None = None
+    seed: int | None = None
+    iterations: int | None = None
+    learner: _Learner | None = None
 
 
 class _TaskTypes(Record):
@@ -67,18 +84,36 @@ class RunInfo(Record):
         return self.config.benchmark
 
     @property
+    def empg(self) -> EmpgSettings | None:
+        """None where EMPG was off or nothing was trained."""
+        return None if self.config.learner is None else self.config.learner.empg
+
+    @property
     def task_types(self) -> Mapping[str, str]:
         """Kind of task -> its domain, where the world states them."""
         return parse(_TaskTypes, json.dumps(self.world).encode(), f"run {self.run}: world").task_types
 
 
 class IterationRow(Record):
-    """The columns of `metrics.jsonl` that are drawn; None where a value is not defined."""
+    """The columns of `metrics.jsonl` that are drawn or added up; None where a value is not defined."""
 
     iteration: int = Field(ge=0)
     sampled_tokens_total: int | None = None
     success: float | None
     kl_loss: float | None
+    episodes: int | None = None
+    episodes_errored: int | None = None
+    steps_per_episode: float | None = None
+    train_tokens: int | None = None
+    optimizer_steps: int | None = None
+
+
+class TimingRow(Record):
+    """Seconds of an iteration, as `timing.jsonl` has them; None where a part did not take place."""
+
+    collect: float | None = None
+    score: float | None = None
+    update: float | None = None
 
 
 class EpisodeRow(Record):
@@ -109,6 +144,10 @@ class Summary(Record):
 
     iterations: int
     eval: dict[str, dict[str, Totals]]
+    panels: dict[str, str] = {}
+    """The digest of each panel that was evaluated, by split."""
+    wall_seconds: float | None = None
+    """Of all iterations and the evaluation."""
     service: dict[str, int] = {}
     """What was asked of servers, and what failed, by kind."""
 

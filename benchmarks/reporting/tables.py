@@ -32,7 +32,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
-    """What the numbers mean: unit, n, how the interval was made."""
+    """What the numbers mean: unit, n, how the interval was made; after a blank line each, its footnotes."""
     wide: bool = False
     """Whether a terminal may show the columns in blocks, each with the first column."""
 
@@ -54,6 +54,11 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def paragraphs(note: str) -> list[str]:
+    """A note and its footnotes, each on one line."""
+    return [one_line(each) for each in note.split("\n\n") if each.strip()]
+
+
 def to_markdown(tables: Iterable[Table], facts: Mapping[str, str]) -> str:
     """A document: each table with its note, then the facts about where the numbers come from."""
     parts = []
@@ -64,9 +69,12 @@ def to_markdown(tables: Iterable[Table], facts: Mapping[str, str]) -> str:
             "|" + "---|" * len(table.columns),
             *map(_line, rows),
         ]
-        parts.append(f"## {markdown_escape(table.title)}\n\n" + "\n".join(lines) + f"\n\n{table.note}\n")
-    listed = "\n".join(f"- {name}: {markdown_escape(value)}" for name, value in facts.items())
-    return "\n".join(parts) + f"\n## Where these numbers come from\n\n{listed}\n"
+        note = "\n\n".join(map(markdown_escape, paragraphs(table.note)))
+        parts.append(f"## {markdown_escape(table.title)}\n\n" + "\n".join(lines) + f"\n\n{note}\n")
+    if facts:
+        listed = "\n".join(f"- {name}: {markdown_escape(value)}" for name, value in facts.items())
+        parts.append(f"## Where these numbers come from\n\n{listed}\n")
+    return "\n".join(parts)
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -82,7 +90,8 @@ def print_tables(console: Console, tables: Iterable[Table], facts: Mapping[str, 
             if number:
                 console.print()
             console.print(_on_terminal(table, block))
-        console.print(Text(table.note, style="dim"))
+        for note in paragraphs(table.note):
+            console.print(Text(note, style="dim"))
         console.print()
     for name, value in facts.items():
         console.print(Text(f"{name}: {one_line(value)}"), soft_wrap=True)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from benchmarks import records
 from benchmarks.evaluate import totals
+from benchmarks.reporting.report import Report, write_report
 
 PANEL = "a" * 64
 TASKS = 20
@@ -47,7 +49,6 @@ def add_run(
         "seed": seed,
         "scale": "default",
         "config": {"benchmark": "webshop"},
-        "digest": "d" * 64,
         "commit": "c" * 40,
         "dirty": False,
         "versions": {"torch": "2.13.0"},
@@ -59,6 +60,7 @@ def add_run(
         "prompt": {"version": "1", "digest": "e" * 64},
         "created": "2025-01-01T00:00:00+00:00",
     } | changes
+    record["digest"] = records.digest({key: record.get(key) for key in records.IDENTITY})
     records.write_json(folder / "run.json", record)
     by_mode = solved if isinstance(solved, Mapping) else {"sampled": solved, "greedy": solved}
     rows = [
@@ -130,3 +132,8 @@ def full_suite(suite: Path, seeds: Sequence[int] = (0,)) -> Path:
             add_run(suite, variant, seed, solved=range(8 + 2 * place + seed))
     add_run(suite, "expert", solved=range(19))
     return suite
+
+
+def report_of(suite: Path, console: Console | None = None, **options: Any) -> Report:
+    """The report of a suite folder, beside it under `published`."""
+    return write_report(suite, suite.parent / "published" / suite.name, console, **options)

@@ -12,7 +12,10 @@ import pytest
 from rich.console import Console
 
 from benchmarks import records
-from benchmarks.reporting.compare_report import safe_name, write_comparison
+from benchmarks.reporting.compare import Side
+from benchmarks.reporting.compare_report import compared_name, write_comparison
+from benchmarks.reporting.compare_sides import open_sides
+from benchmarks.reporting.load import load_suite
 from benchmarks.reporting.schema import RecordError
 from tests.benchmarks.alfworld_runs import add_alfworld
 from tests.benchmarks.report_runs import PANEL, add_run
@@ -26,8 +29,17 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path / "results" / "runs" / "webshop"
 
 
-def written(suite: Path, a: str = "grpo", b: str = "grpo+empg", **changes: Any) -> Path:
-    return write_comparison(a, b, suite, suite.parent.parent, **changes).folder
+def written(
+    suite: Path,
+    a: str = "grpo",
+    b: str = "grpo+empg",
+    out: Path | None = None,
+    console: Console | None = None,
+) -> Path:
+    """Where A and B are compared, by default beside the runs."""
+    folder = out or suite.parent / "compared"
+    write_comparison(*open_sides(a, b, suite, suite.parent.parent), folder, console)
+    return folder
 
 
 def markdown(suite: Path, a: str = "grpo", b: str = "grpo+empg") -> str:
@@ -206,19 +218,20 @@ def test_foreign_text_steers_neither_the_terminal_nor_markdown_nor_a_path(suite:
         (each / "eval.jsonl").write_text(rows.replace("synthetic-5", "<b>5</b>|[x]\\u001b[31m"))
     shown = io.StringIO()
     console = Console(file=shown, width=200, force_terminal=True, color_system=None)
-    found = write_comparison("grpo", str(folder), suite, suite.parent.parent, console=console)
+    sides = open_sides("grpo", str(folder), suite, suite)
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", compared_name(*sides))
+    out = written(suite, "grpo", str(folder), console=console)
     terminal = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue())  # rich's own styles
     assert r"[bold red]x[/] | a\x1b[31mb\u202e <script>" in terminal
     assert r"<b>5</b>|[x]\x1b[31m (garden)" in terminal
     assert not re.search("\u202e|a\x1b|x\\]\x1b", shown.getvalue())
-    text = (found.folder / "compare.md").read_text()
+    text = (out / "compare.md").read_text()
     assert r"\<script\>" in text
     assert r"\<b\>5\</b\>\|\[x\]" in text
     assert not re.search(r"\u202e|\x1b|(?<!\\)<(script|b)>", text)
     assert [line for line in text.splitlines() if line.startswith("# ")] == [text.splitlines()[0]]
     for name in ("compare.csv", "tasks.csv"):
-        assert "\x1b" not in (found.folder / name).read_text()
-    assert re.fullmatch(r"[A-Za-z0-9._-]+", found.folder.name)
+        assert "\x1b" not in (out / name).read_text()
 
 
 @pytest.mark.parametrize(
@@ -231,8 +244,9 @@ def test_foreign_text_steers_neither_the_terminal_nor_markdown_nor_a_path(suite:
         ("x" * 500, "x" * 60),
     ],
 )
-def test_a_name_becomes_part_of_a_folders_name(name: str, safe: str) -> None:
-    assert safe_name(name) == safe
+def test_a_name_becomes_part_of_a_folders_name(suite: Path, name: str, safe: str) -> None:
+    add_run(suite, "grpo")
+    assert compared_name(*(Side(each, load_suite(suite)) for each in (name, "b"))) == f"{safe}-vs-b"
 
 
 def test_the_terminal_keeps_every_cell_whole_at_eighty_columns(suite: Path) -> None:
@@ -263,8 +277,8 @@ def test_a_refused_comparison_writes_nothing(suite: Path) -> None:
     two(suite, {}, {})
     add_run(suite.parent / "other", "dapo", panels={"test": {"digest": "f" * 64, "size": 20}})
     with pytest.raises(RecordError, match="saw another test panel"):
-        written(suite, "grpo", "other")
-    assert not (suite.parent.parent / "published").exists()
+        written(suite, "grpo", "other", out=suite.parent / "out")
+    assert not (suite.parent / "out").exists()
 
 
 def test_the_command_writes_below_published_and_says_where(

@@ -60,6 +60,7 @@ def test_a_suite_is_its_name_or_its_folder_and_a_published_one_has_its_runs_belo
     a, b = opened(results, "webshop", "results/published/other")
     assert (a.name, len(a.suite.runs)) == ("webshop", 6)
     assert (b.name, names(b)) == ("results/published/other", ["webshop-grpo-s0"])
+    assert names(opened(results, "webshop", "other")[1]) == ["webshop-grpo-s0"]
     assert names(opened(results, "results/runs/webshop", str(published))[0]) == names(a)
 
 

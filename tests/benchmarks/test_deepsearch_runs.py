@@ -12,12 +12,12 @@ import pytest
 from benchmarks import records
 from benchmarks.config import ConfigError, load_suite
 from benchmarks.plan import Run, find
-from benchmarks.reporting.report import write_report
 from benchmarks.run import execute
 from benchmarks.warm_start.small_model import SmallModelConfig, build_model, train_tokenizer
 from envs.deepsearch.actions import Command
 from envs.deepsearch.retrieval.base import RetrieverDown
 from envs.deepsearch.retrieval.http import HttpRetriever
+from tests.benchmarks.report_runs import report_of
 from tests.envs.test_deepsearch_http import FAST, good, serving
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -122,7 +122,7 @@ def test_failed_tries_are_counted_in_the_summary_and_the_report_and_failed_queri
     service = records.read_json(run.folder / "summary.json")["service"]
     assert service["retriever_retries"] == service["retriever_server_errors"] > 4
     assert "retriever_failed_queries" not in service
-    report = write_report(run.folder.parent)
+    report = report_of(run.folder.parent)
     assert f"retriever_retries {service['retriever_retries']}" in report.facts["servers"]
     assert not any(row["end"] == "error" for row in evaluations(run))
 

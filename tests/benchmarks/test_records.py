@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -97,3 +98,24 @@ def test_provenance_names_the_versions_and_survives_outside_a_checkout(tmp_path)
     assert found["dirty"] is None
     assert found["versions"]["torch"]
     json.dumps(found, allow_nan=False)
+
+
+def test_only_changed_code_makes_a_checkout_dirty_not_written_results(tmp_path):
+    def git(*command):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", "-C", tmp_path, *identity, *command], check=True, capture_output=True)
+
+    (tmp_path / "results" / "published").mkdir(parents=True)
+    (tmp_path / "code.py").write_text("1")
+    (tmp_path / "results" / "published" / "table.md").write_text("1")
+    git("init")
+    git("add", "-A")
+    git("commit", "-m", "first")
+    (tmp_path / "results" / "published" / "table.md").write_text("2")
+    (tmp_path / "results" / "published" / "table.tex").write_text("new")
+    assert records.provenance(tmp_path)["dirty"] is False
+    (tmp_path / "code.py").write_text("2")
+    assert records.provenance(tmp_path)["dirty"] is True
+    git("checkout", "code.py")
+    (tmp_path / "more_code.py").write_text("1")
+    assert records.provenance(tmp_path)["dirty"] is True

@@ -14,8 +14,13 @@ from rich.console import Console
 from benchmarks.reporting import figures, paper, tables
 from benchmarks.reporting.load import RecordError
 from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, label
-from benchmarks.reporting.report import FILES, Report, write_report
-from tests.benchmarks.report_runs import add_run, full_suite
+from benchmarks.reporting.report import Report
+from tests.benchmarks.report_runs import add_run, full_suite, report_of
+
+FIGURES = {
+    f"{name}.{kind}" for name in ("kl_loss", "learning_curve", "entropy_change") for kind in ("csv", "png")
+}
+TEXTS = {"table.md", "table.tex", "table.csv", "differences.csv", "cost.csv"}
 
 
 @pytest.fixture
@@ -49,7 +54,7 @@ def csv_rows(report: Report, name: str) -> list[dict[str, str]]:
 
 
 def test_the_table_has_every_row_in_order_with_hand_counted_rates(suite: Path) -> None:
-    report = write_report(full_suite(suite))
+    report = report_of(full_suite(suite))
     assert [row.label for row in report.rows] == [label(name) for name in (WARM_START, *TABLE_1, EXPERT)]
     # 8 of 20 tasks: Wilson [21.9, 61.3]; score (8 * 1 + 12 * 0.5) / 20.
     cells = markdown_row(report, "GRPO")
@@ -59,29 +64,30 @@ def test_the_table_has_every_row_in_order_with_hand_counted_rates(suite: Path) -
 
 
 def test_every_file_is_written_and_a_second_report_changes_no_byte(suite: Path, drawn: None) -> None:
-    first = write_report(full_suite(suite, seeds=(0, 1)))
-    before = {path.name: path.read_bytes() for path in first.files}
-    assert set(before) == set(FILES)
+    first = report_of(full_suite(suite, seeds=(0, 1)))
+    before = {path.name: path.read_bytes() for path in first.folder.iterdir()}
+    assert set(before) == TEXTS | FIGURES | {"files.json"}
     with matplotlib.rc_context({"lines.linewidth": 9.0, "font.size": 20.0}):
-        second = write_report(suite)
-    assert {path.name: path.read_bytes() for path in second.files} == before
-    assert sorted(path.name for path in first.folder.iterdir()) == sorted(before)
+        second = report_of(suite)
+    assert {path.name: path.read_bytes() for path in second.folder.iterdir()} == before
 
 
 def test_a_figure_that_no_longer_applies_does_not_stay_behind(suite: Path) -> None:
     run = add_run(suite, "grpo")
-    report = write_report(suite)
+    report = report_of(suite)
     assert (report.folder / "kl_loss.png").exists()
     (run / "summary.json").unlink()
-    write_report(suite)
+    report_of(suite)
     assert not (report.folder / "kl_loss.png").exists()
 
 
 def test_without_steps_scored_again_there_is_no_entropy_figure(suite: Path) -> None:
     steps = {"iteration": [0, 0], "entropy": [0.5, 0.25], "entropy_after": [None, None]}
     add_run(suite, "grpo", steps=steps)
-    report = write_report(suite)
-    assert {path.name for path in report.files} == set(FILES) - {"entropy_change.csv", "entropy_change.png"}
+    report = report_of(suite)
+    assert {path.name for path in report.files} == TEXTS | (
+        FIGURES - {"entropy_change.csv", "entropy_change.png"}
+    )
 
 
 def test_missing_runs_are_dashes_and_missing_seeds_are_counted(suite: Path) -> None:
@@ -91,7 +97,7 @@ def test_missing_runs_are_dashes_and_missing_seeds_are_counted(suite: Path) -> N
     add_run(suite, "dapo", 0, solved=range(9))
     add_run(suite, "dapo", 1, solved=range(10))
     add_run(suite, "dapo", 2, complete=False)
-    report = write_report(suite)
+    report = report_of(suite)
     assert markdown_row(report, "GRPO")[-1] == "3/3"
     assert markdown_row(report, "DAPO")[-1] == "(2/3 seeds)"
     assert markdown_row(report, "GRPO+EMPG")[1:] == ["—"] * 4 + ["(0/3 seeds)"]
@@ -100,14 +106,14 @@ def test_missing_runs_are_dashes_and_missing_seeds_are_counted(suite: Path) -> N
 
 
 def test_planned_seeds_make_a_run_that_was_never_started_visible(suite: Path) -> None:
-    report = write_report(full_suite(suite), planned_seeds=(0, 1, 2))
+    report = report_of(full_suite(suite), planned_seeds=(0, 1, 2))
     assert markdown_row(report, "DAPO+EMPG")[-1] == "(1/3 seeds, n=1)"
 
 
 def test_one_seed_shows_no_spread_and_several_show_the_mean_not_the_best(suite: Path) -> None:
-    single = write_report(full_suite(suite / "one"))
+    single = report_of(full_suite(suite / "one"))
     assert "±" not in markdown_row(single, "GRPO")[1]
-    several = write_report(full_suite(suite / "three", seeds=(0, 1, 2)))
+    several = report_of(full_suite(suite / "three", seeds=(0, 1, 2)))
     # 8, 9 and 10 of 20 tasks: mean 45, sample sd 5; Wilson over 20 tasks, not over 60 episodes.
     assert markdown_row(several, "GRPO")[1] == "45.0 ± 5.0 [25.8, 65.8]"
     row = next(row for row in csv_rows(several, "table.csv") if row["method"] == "grpo")
@@ -115,7 +121,7 @@ def test_one_seed_shows_no_spread_and_several_show_the_mean_not_the_best(suite: 
 
 
 def test_the_caption_states_decoding_checkpoint_unit_and_number_of_tasks(suite: Path) -> None:
-    report = write_report(full_suite(suite))
+    report = report_of(full_suite(suite))
     text = (report.folder / "table.md").read_text()
     for wanted in ("temperature 1", "Last checkpoint, 20 tasks", "Unit of both intervals: tasks"):
         assert wanted in text
@@ -125,7 +131,7 @@ def test_differences_are_paired_and_say_when_they_are_not_significant(suite: Pat
     add_run(suite, "warm-start", solved=range(4))
     add_run(suite, "grpo", solved=range(10))
     add_run(suite, "grpo+empg", solved=[*range(9), 10, 11])  # 11 of 20, but one task lost and two won
-    report = write_report(suite)
+    report = report_of(suite)
     won = markdown_row(report, "GRPO − warm start")
     assert (won[2].split(" ")[0], won[4], won[-1]) == ("+30.0", "0.031", "significant")
     level = markdown_row(report, "GRPO+EMPG − GRPO")
@@ -135,7 +141,7 @@ def test_differences_are_paired_and_say_when_they_are_not_significant(suite: Pat
 def test_an_interval_above_zero_is_not_called_significant_against_the_exact_test(suite: Path) -> None:
     add_run(suite, "warm-start", solved=range(4))
     add_run(suite, "grpo", solved=range(8))  # four tasks won, none lost: p = 2 / 16
-    cells = markdown_row(write_report(suite), "GRPO − warm start")
+    cells = markdown_row(report_of(suite), "GRPO − warm start")
     assert not cells[2].split("[")[1].startswith("-")
     assert (cells[4], cells[-1]) == ("0.125", "not significant")
 
@@ -143,7 +149,7 @@ def test_an_interval_above_zero_is_not_called_significant_against_the_exact_test
 def test_repeated_samples_of_a_task_are_not_further_tasks(suite: Path) -> None:
     add_run(suite, "warm-start", solved=range(4), samples=5)
     add_run(suite, "grpo", solved=range(8), samples=5)
-    report = write_report(suite)
+    report = report_of(suite)
     assert markdown_row(report, "GRPO")[1] == "40.0 [21.9, 61.3]"
     sampled, greedy = (
         row
@@ -157,14 +163,14 @@ def test_comparisons_use_only_seeds_that_both_variants_have(suite: Path) -> None
     for seed in (0, 1, 2):
         add_run(suite, "grpo", seed, solved=range(8))
     add_run(suite, "grpo+empg", 1, solved=range(14))
-    cells = markdown_row(write_report(suite), "GRPO+EMPG − GRPO")
+    cells = markdown_row(report_of(suite), "GRPO+EMPG − GRPO")
     assert cells[5] == "20 × 1"
 
 
 def test_an_unlisted_variant_is_shown_and_compared_not_dropped(suite: Path) -> None:
     full_suite(suite)
     add_run(suite, "grpo+other", solved=range(12))
-    report = write_report(suite)
+    report = report_of(suite)
     assert markdown_row(report, "grpo+other")[1].startswith("60.0")
     assert markdown_row(report, "grpo+other − GRPO")[2].startswith("+20.0")
     assert report.rows[-1].label == "demonstrator (ceiling)"
@@ -173,7 +179,7 @@ def test_an_unlisted_variant_is_shown_and_compared_not_dropped(suite: Path) -> N
 def test_errored_episodes_lower_no_rate_and_are_counted(suite: Path) -> None:
     add_run(suite, "warm-start", solved=range(4))
     add_run(suite, "grpo", solved=range(8), errored={18: "index is gone", 19: "index is gone"})
-    report = write_report(suite)
+    report = report_of(suite)
     cells = markdown_row(report, "GRPO")
     assert cells[1].startswith("44.4 [")  # 8 of 18
     assert cells[4] == "4/40"
@@ -183,12 +189,12 @@ def test_errored_episodes_lower_no_rate_and_are_counted(suite: Path) -> None:
 
 def test_a_seed_whose_environment_always_failed_is_shown_as_such_and_not_as_zero(suite: Path) -> None:
     add_run(suite, "grpo", errored=dict.fromkeys(range(20), "down"))
-    cells = markdown_row(write_report(suite), "GRPO")
+    cells = markdown_row(report_of(suite), "GRPO")
     assert cells[1:5] == ["—", "—", "—", "40/40"]
 
 
 def test_the_papers_rows_stand_beside_ours_with_both_model_sizes(suite: Path) -> None:
-    report = write_report(full_suite(suite))
+    report = report_of(full_suite(suite))
     text = (report.folder / "table.md").read_text()
     header = next(line for line in text.splitlines() if "Qwen2.5-7B" in line)
     assert "ours (0.664M params)" in header
@@ -204,11 +210,11 @@ def test_the_papers_rows_stand_beside_ours_with_both_model_sizes(suite: Path) ->
 
 def test_the_papers_rows_are_left_out_of_other_benchmarks(suite: Path) -> None:
     add_run(suite, "grpo", config={"benchmark": "corridor"})
-    assert "Qwen" not in (write_report(suite).folder / "table.md").read_text()
+    assert "Qwen" not in (report_of(suite).folder / "table.md").read_text()
 
 
 def test_the_facts_name_model_data_panel_training_code_and_hardware(suite: Path) -> None:
-    facts = write_report(full_suite(suite)).facts
+    facts = report_of(full_suite(suite)).facts
     assert facts["model"] == "parameters 663,808"
     assert facts["data"] == "goal_source synthetic, goals 690, name webshop, products 1,000"
     assert facts["test panel"] == "20 tasks, sha256 aaaaaaaaaaaa"
@@ -221,7 +227,7 @@ def test_foreign_text_steers_neither_the_terminal_nor_markdown(suite: Path) -> N
     hostile = "[bold red]x[/] | a\x1b[31mb\u202e <script>alert(1)</script>\n# *h* `c`"
     add_run(suite, "grpo", errored={3: hostile}, device=hostile)
     shown = io.StringIO()
-    report = write_report(suite, Console(file=shown, width=200, force_terminal=True, color_system=None))
+    report = report_of(suite, Console(file=shown, width=200, force_terminal=True, color_system=None))
     terminal = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue())  # rich's own styles
     assert r"[bold red]x[/] | a\x1b[31mb\u202e <script>" in terminal
     assert "\u202e" not in shown.getvalue()
@@ -235,7 +241,7 @@ def test_foreign_text_steers_neither_the_terminal_nor_markdown(suite: Path) -> N
 
 def test_the_terminal_table_keeps_every_cell_whole_at_eighty_columns(suite: Path) -> None:
     shown = io.StringIO()
-    write_report(full_suite(suite, seeds=(0, 1, 2)), Console(file=shown, width=80))
+    report_of(full_suite(suite, seeds=(0, 1, 2)), Console(file=shown, width=80))
     text = shown.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
@@ -247,8 +253,8 @@ def test_a_refused_suite_writes_nothing(suite: Path) -> None:
     add_run(suite, "grpo")
     add_run(suite, "dapo", panels={"test": {"digest": "f" * 64, "size": 20}})
     with pytest.raises(RecordError):
-        write_report(suite)
-    assert not (suite / "report").exists()
+        report_of(suite)
+    assert not (suite.parent / "published").exists()
 
 
 def test_markdown_escapes_keep_a_cell_one_cell() -> None:

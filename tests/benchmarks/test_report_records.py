@@ -154,7 +154,7 @@ def test_only_the_last_evaluation_of_the_test_split_counts(suite: Path) -> None:
 def test_folders_that_are_no_runs_are_listed_not_read(suite: Path) -> None:
     full_suite(suite)
     (suite / "notes").mkdir()
-    (suite / "report").mkdir()
+    (suite / ".cache").mkdir()
     assert load_suite(suite).strangers == ("notes",)
 
 

@@ -43,8 +43,16 @@ def test_the_smoke_suite_runs_from_nothing_to_table_and_figures_and_then_has_not
     records_of = [records.read_json(folder / name / "run.json") for name in runs]
     assert len({record["panels"]["test"]["digest"] for record in records_of}) == 1
     assert len({record["policy"]["weights"] for record in records_of if record["policy"]}) == 1
-    report = {path.name for path in (folder / "report").iterdir()}
-    assert {"table.md", "table.csv", "kl_loss.png", "learning_curve.png", "entropy_change.png"} <= report
+    report = {path.name for path in (tmp_path / "published" / folder.name).iterdir()}
+    assert {
+        "table.md",
+        "table.tex",
+        "table.csv",
+        "cost.csv",
+        "kl_loss.png",
+        "learning_curve.png",
+        "entropy_change.png",
+    } <= report
     assert "DAPO+EMPG" in first.stdout
 
     before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -1,0 +1,122 @@
+"""From the runs in a folder of results to what is published of them; nothing but run records is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.config import ConfigError
+from benchmarks.reporting.compare_report import compared_name, write_comparison
+from benchmarks.reporting.compare_sides import open_sides
+from benchmarks.reporting.files import write_whole
+from benchmarks.reporting.joint import SUITES, JointName, joint_table
+from benchmarks.reporting.load import Suite, load_suite
+from benchmarks.reporting.places import COMPARISONS, PUBLISHED, RUNS, published, records_of, suites_with_runs
+from benchmarks.reporting.report import write_figures, write_report
+from benchmarks.reporting.schema import RecordError
+from benchmarks.reporting.tables import print_tables
+
+Publish = Callable[[Path, Path, Console], None]
+"""Takes the folder of a suite's runs, the results folder and where to say what was written."""
+
+
+def publish_report(runs: Path, results: Path, console: Console) -> None:
+    """The whole report of a suite; `ConfigError` when its records cannot be read or compared."""
+    with _readable():
+        report = write_report(runs, _place(runs, results), console)
+    _say(console, f"report: {report.folder}")
+
+
+def publish_figures(runs: Path, results: Path, console: Console) -> None:
+    """The figures of a suite's report alone; `ConfigError` as above."""
+    with _readable():
+        written = write_figures(runs, _place(runs, results))
+    for path in written:
+        _say(console, str(path))
+
+
+def publish_joint(name: JointName, chosen: tuple[str, str], results: Path, console: Console) -> None:
+    """A table of the paper over two suites; `chosen` are the names of their folders."""
+    with _readable():
+        first, second = (_suite(results, each) for each in chosen)
+        joint = joint_table(name, first, second)
+    for file, content in joint.files(name).items():
+        write_whole(results / PUBLISHED / file, content)
+    print_tables(console, [joint.table], joint.facts)
+    _say(console, f"{name}: {results / PUBLISHED / name}.md, .csv, .tex")
+
+
+def publish_comparison(
+    sides: tuple[str, str], runs: Path, results: Path, out: Path | None, console: Console
+) -> None:
+    """A against B; `runs`: of the suite whose variants they may name; `out`: by default a folder below `compare`."""
+    with _readable():
+        a, b = open_sides(*sides, runs, results)
+        folder = out or published(results, COMPARISONS) / compared_name(a, b)
+        write_comparison(a, b, folder, console)
+    _say(console, f"comparison: {folder}")
+
+
+def publish_all(publish: Publish, results: Path, console: Console) -> None:
+    """Every suite that has runs; those that cannot be read are named after all others are written."""
+    _each(partial(publish, runs, results, console) for runs in _suites(results))
+
+
+def publish_everything(results: Path, console: Console) -> None:
+    """The report of every suite that has runs, then the tables of the paper that any of them stands in."""
+    suites = _suites(results)
+    names = {runs.name for runs in suites}
+    reports = [partial(publish_report, runs, results, console) for runs in suites]
+    joint = [
+        partial(publish_joint, name, chosen, results, console)
+        for name, chosen in SUITES.items()
+        if names & set(chosen)
+    ]
+    _each([*reports, *joint])
+
+
+def _each(tasks: Iterable[Callable[[], None]]) -> None:
+    """All of them, then what went wrong in any."""
+    failed: dict[str, None] = {}
+    for task in tasks:
+        try:
+            task()
+        except ConfigError as error:
+            failed[str(error)] = None
+    if failed:
+        raise ConfigError("; ".join(failed))
+
+
+def _suites(results: Path) -> tuple[Path, ...]:
+    if found := suites_with_runs(results):
+        return found
+    raise ConfigError(f"no runs below {results / RUNS}, expected some that `empg-bench run` has made")
+
+
+def _suite(results: Path, name: str) -> Suite | None:
+    """None where there are no runs of it."""
+    folder = records_of(results, name)
+    return None if folder is None else replace(load_suite(folder), name=name)
+
+
+def _place(runs: Path, results: Path) -> Path:
+    """Where a report goes: by the name of the folder of runs, or of the one that holds published records."""
+    return published(results, (runs.parent if runs.name == RUNS else runs).name)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Errors of records and of the disk as errors for the command line."""
+    try:
+        yield
+    except (RecordError, OSError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
