@@ -239,8 +239,13 @@ def _read_suite(path: Path) -> dict[str, Any]:
         return table
     if extended not in suite_names():
         raise ConfigError(f"{path}: extends is {extended!r}, expected one of: {', '.join(suite_names())}")
-    base = _read_suite(SUITES / f"{extended}.toml")
-    return merge({key: value for key, value in base.items() if key != "variants"}, table)
+    base = _without_variants(_read_suite(SUITES / f"{extended}.toml"))
+    scales = {name: _without_variants(scale) for name, scale in base.get("scale", {}).items()}
+    return merge(base | {"scale": scales}, table)
+
+
+def _without_variants(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key != "variants"}
 
 
 def build_suite(name: str, scale: str, table: Mapping[str, Any], *, official: bool = False) -> Suite:

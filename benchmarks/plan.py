@@ -30,12 +30,17 @@ class Run:
 def plan(suite: Suite, seeds: Sequence[int], data: Path | None, results: Path) -> tuple[Run, ...]:
     """Every run of a suite: the two baselines, then the variants for each seed.
 
-    Raises `ConfigError` for repeated or negative seeds.
+    Raises `ConfigError` for repeated or negative seeds, and for variants whose folders would have the same name.
     """
     if not seeds or len(set(seeds)) != len(seeds) or min(seeds) < 0:
         raise ConfigError(f"seeds must be different numbers from 0 up, got {list(seeds)}")
     runs = [_run(suite, data, results, baseline, None) for baseline in BASELINES]
     runs += [_run(suite, data, results, variant, seed) for seed in seeds for variant in suite.variants]
+    if len({run.name for run in runs}) < len(runs):
+        raise ConfigError(
+            f"{suite.name}.variants: two of {', '.join(suite.variants)} would share a folder, "
+            "expected names that differ in letters or digits"
+        )
     return tuple(runs)
 
 
@@ -67,7 +72,7 @@ BASELINES = {"warm-start": "warm_start", "expert": "expert"}
 
 def _run(suite: Suite, data: Path | None, results: Path, variant: str, seed: int | None) -> Run:
     folder = suite_folder(suite, data, results)
-    parts = [suite.benchmark, variant.replace("+", "-")] + ([] if seed is None else [f"s{seed}"])
+    parts = [suite.benchmark, _safe(variant)] + ([] if seed is None else [f"s{seed}"])
     name = "-".join(parts)
     changes: dict[str, Any] = {"kind": BASELINES.get(variant, "train"), "variant": variant, "seed": seed or 0}
     if variant in suite.learners:
@@ -78,5 +83,5 @@ def _run(suite: Suite, data: Path | None, results: Path, variant: str, seed: int
 
 
 def _safe(name: str) -> str:
-    """A folder name as part of ours: nothing that a shell, a path or a terminal could read as more."""
+    """A name as part of ours: nothing that a shell, a path or a terminal could read as more."""
     return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "data"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,6 +63,20 @@ class LoadedPolicy:
         """What rows are filled up with; any token will do, because padding is masked by length."""
         pad = self.tokenizer.pad_token_id
         return int(self.policy.chat.stop_ids[0] if pad is None else pad)
+
+    def texts_of(self, tokens: Sequence[int]) -> list[str]:
+        """What each token of a text says, special ones by name.
+
+        Each is read behind the one before it, since some tokenizers drop the space of a token that stands alone. A
+        character that is cut between tokens shows as U+FFFD.
+        """
+        texts = []
+        for before, token in pairwise([None, *tokens]):
+            own = str(self.tokenizer.decode([token]))
+            start = "" if before is None else str(self.tokenizer.decode([before]))
+            both = own if before is None else str(self.tokenizer.decode([before, token]))
+            texts.append(both[len(start) :] if both.startswith(start) else own)
+        return texts
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer in the form that `policy.path` reads."""

@@ -107,17 +107,26 @@ def keep_rows(path: Path, keep: Callable[[dict[str, Any]], bool]) -> None:
 
 def write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
     """A table of equally long columns, written atomically; one of None alone holds missing numbers."""
-    arrays = {name: pa.array(values) for name, values in columns.items()}
-    typed = {
-        name: each.cast(pa.float64()) if pa.types.is_null(each.type) else each
-        for name, each in arrays.items()
-    }
-    _replace_table(path, pa.table(typed))
+    _replace_table(path, _typed(pa.table(dict(columns))))
+
+
+def write_part(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Part of a table for `join_parquet`: a column of None alone takes its type from the other parts."""
+    _replace_table(path, pa.table(dict(columns)))
 
 
 def join_parquet(parts: Sequence[Path], path: Path) -> None:
     """Stack parts with the same columns into one table, in the given order."""
-    _replace_table(path, pa.concat_tables([pq.read_table(part) for part in parts]))
+    tables = [pq.read_table(part) for part in parts]
+    _replace_table(path, _typed(pa.concat_tables(tables, promote_options="default")))
+
+
+def _typed(table: Any) -> Any:
+    """Columns without any value as missing numbers."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_null(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
+    return table
 
 
 def _replace_table(path: Path, table: Any) -> None:

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from agents.trajectory import Trajectory
 from benchmarks import records
 from benchmarks.config import ConfigError
 from benchmarks.evaluate import Row, evaluate_demonstrator, evaluate_policy, totals
+from benchmarks.parts import forget_parts, join_parts, write_parts
 from benchmarks.plan import Run
 from benchmarks.prepare import (
     ROOT,
@@ -37,13 +37,12 @@ from benchmarks.progress import Reporter, Status
 from benchmarks.tasks import train_episodes
 from empg.checkpoint import latest
 from empg.collection import Collected
-from empg.metrics import StepTable
 from empg.trainer import IterationOutcome, Learner
 
 log = logging.getLogger(__name__)
 
 METRICS, EPISODES, TIMING, EVAL = "metrics.jsonl", "episodes.jsonl", "timing.jsonl", "eval.jsonl"
-RUN, SUMMARY, STEPS, CHECKPOINTS = "run.json", "summary.json", "steps.parquet", "checkpoints"
+RUN, SUMMARY, CHECKPOINTS, GRADIENTS = "run.json", "summary.json", "checkpoints", "gradients.jsonl"
 UPDATE_WEIGHT = 2
 """A training episode costs about as much to learn from as to play; used for estimates of time only."""
 
@@ -177,12 +176,11 @@ class _Execution:
         """Everything about an iteration; the checkpoint that follows makes it final."""
         folder = self._run.folder
         records.append_jsonl(folder / EPISODES, [episode_row(iteration, each) for each in outcome.collected])
-        if outcome.steps is not None:
-            (folder / "steps").mkdir(exist_ok=True)
-            columns = outcome.steps.columns()
-            place: dict[str, Any] = {"run": self._run.name, "iteration": iteration}
-            repeated = {name: [value] * len(columns["step"]) for name, value in place.items()}
-            records.write_parquet(step_part(folder, iteration), repeated | columns)
+        if outcome.records is not None:
+            assert self._policy is not None
+            write_parts(folder, self._run.name, iteration, outcome.records, self._policy.texts_of)
+            if outcome.records.variances is not None:
+                records.append_jsonl(folder / GRADIENTS, [outcome.records.variances])
         timing = {"iteration": iteration, "total": seconds, **outcome.seconds, **self._service()}
         records.append_jsonl(folder / TIMING, [timing])
         records.append_jsonl(folder / METRICS, [outcome.metrics])
@@ -219,7 +217,7 @@ class _Execution:
     def _summarise(self, rows: Sequence[Row], evaluation_seconds: float) -> None:
         folder = self._run.folder
         if self._config.kind == "train":
-            join_steps(folder)
+            join_parts(folder)
         metrics = records.read_jsonl(folder / METRICS)
         timing = records.read_jsonl(folder / TIMING)
         evaluated = totals(rows)
@@ -252,26 +250,9 @@ class _Execution:
 
 def forget_after(folder: Path, start: int) -> None:
     """Remove what a killed try recorded of iterations that its checkpoint does not hold."""
-    for name in (METRICS, EPISODES, TIMING):
+    for name in (METRICS, EPISODES, TIMING, GRADIENTS):
         records.keep_rows(folder / name, lambda row: row["iteration"] < start)
-    for part in (folder / "steps").glob("*.parquet"):
-        if int(part.stem) >= start:
-            part.unlink()
-
-
-def join_steps(folder: Path) -> None:
-    """One table from the parts of all iterations; an empty one when every update was skipped."""
-    parts = sorted((folder / "steps").glob("*.parquet"))
-    if parts:
-        records.join_parquet(parts, folder / STEPS)
-    else:
-        columns = ("run", "iteration", *(field.name for field in fields(StepTable)))
-        records.write_parquet(folder / STEPS, dict.fromkeys(columns, ()))
-
-
-def step_part(folder: Path, iteration: int) -> Path:
-    """Where the step table of one iteration lies until the run is complete."""
-    return folder / "steps" / f"{iteration:06d}.parquet"
+    forget_parts(folder, start)
 
 
 def episode_row(iteration: int, collected: Collected) -> dict[str, Any]:

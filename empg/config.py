@@ -102,6 +102,19 @@ class BatchConfig:
 
 
 @dataclass(frozen=True)
+class ProbeConfig:
+    """Gradients of single steps, measured before an update; see `empg.probe`."""
+
+    every: int
+    """Every so many iterations."""
+    steps: int = 96
+    """Steps of the batch that are drawn; each costs a backward pass."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "every", "steps")
+
+
+@dataclass(frozen=True)
 class LearnerConfig:
     """Everything that decides an update, apart from the model and the trajectories."""
 
@@ -122,8 +135,12 @@ class LearnerConfig:
     rescore_every: int = 0
     """Every so many iterations entropies are measured again after the update (the paper's Figure 3); 0:
     never."""
+    token_groups: int = 0
+    """Groups of each batch whose tokens are recorded one by one; they cost disk, not time."""
+    probe: ProbeConfig | None = None
+    """None measures no gradients of single steps."""
     seed: int = 0
-    """Names the mini-batch order, together with iteration and epoch."""
+    """Names the mini-batch order, together with iteration and epoch, and the steps that are probed."""
 
     def __post_init__(self) -> None:
         _positive(self, "temperature")
@@ -131,6 +148,6 @@ class LearnerConfig:
             raise ValueError(f"advantage must be 'group' or 'outcome', got {self.advantage!r}")
         if self.overlong is not None and self.advantage == "outcome":
             raise ValueError("an overlong penalty shapes rewards, which advantage='outcome' does not use")
-        for name in ("rescore_every", "seed"):
+        for name in ("rescore_every", "token_groups", "seed"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")

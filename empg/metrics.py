@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
-
-import torch
-from torch import Tensor
 
 from agents.trajectory import Trajectory
 from empg.advantages import Modulation
@@ -15,43 +10,6 @@ from empg.collection import Collection
 from empg.update import Scored, UpdateStats
 
 Metrics = dict[str, float | int | None]
-
-
-@dataclass(frozen=True)
-class StepTable:
-    """One row per agent step of the trained batch, in the batch's order; every field is a column."""
-
-    task_id: list[str]
-    attempt: list[int]
-    """The collect call of the iteration; together with `group` it names the group."""
-    group: list[int]
-    """The trajectory's own group number."""
-    sample: list[int]
-    step: list[int]
-    """Position in its trajectory, from 0."""
-    entropy: list[float]
-    """Nats, under the policy that sampled the step."""
-    entropy_normalised: list[float]
-    g: list[float]
-    """1 where scaling is off."""
-    f: list[float]
-    """Before its weight zeta; 0 where the bonus is off."""
-    raw_advantage: list[float]
-    advantage: list[float]
-    """What the step's tokens were trained on (in the first epoch, where the scope is the mini-batch)."""
-    tokens: list[int]
-    action_valid: list[bool]
-    reward: list[float]
-    """The trajectory's raw reward."""
-    entropy_after: list[float] | None
-    """Under the policy after the update; None where it was not measured."""
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Column name to values; a column that was not measured is full of None."""
-        table = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: [None] * len(self.task_id) if values is None else values for name, values in table.items()
-        }
 
 
 TRAINED = (
@@ -158,37 +116,5 @@ def update_metrics(updates: Sequence[UpdateStats], grad_norms: Sequence[float], 
     }
 
 
-def step_table(
-    collection: Collection, scored: Scored, modulated: Modulation, entropy_after: Tensor | None
-) -> StepTable:
-    """The trained batch, step by step."""
-    places = [
-        (group, member, index) for group, member in collection.training for index in range(len(member.steps))
-    ]
-    taken = [member.steps[index] for _, member, index in places]
-    return StepTable(
-        task_id=[member.task_id for _, member, _ in places],
-        attempt=[group.attempt for group, _, _ in places],
-        group=[member.group for _, member, _ in places],
-        sample=[member.sample for _, member, _ in places],
-        step=[index for _, _, index in places],
-        entropy=_listed(scored.entropy),
-        entropy_normalised=_listed(modulated.normalised),
-        g=_listed(modulated.g),
-        f=_listed(modulated.f),
-        raw_advantage=_listed(scored.raw_advantage),
-        advantage=_listed(modulated.advantage),
-        tokens=[len(step.action_ids) for step in taken],
-        action_valid=[step.action_valid for step in taken],
-        reward=[member.reward for _, member, _ in places],
-        entropy_after=None if entropy_after is None else _listed(entropy_after),
-    )
-
-
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _listed(values: Tensor) -> list[float]:
-    listed: list[float] = values.to(torch.float64).tolist()
-    return listed

@@ -62,6 +62,17 @@ class LanguageModel:
         return next(self.model.parameters()).device
 
 
+class Predictions(NamedTuple):
+    """What predicts n sampled tokens."""
+
+    states: Tensor
+    """[n, D] hidden states, or [n, V] logits where the model's own forward is used."""
+    targets: Tensor
+    """[n] the tokens that were sampled."""
+    logits_of: LogitsOf
+    """From `states` to [n, V] logits."""
+
+
 class TokenScores(NamedTuple):
     """Flat scores of n sampled tokens, in the order of `step_of_token >= 0`."""
 
@@ -140,10 +151,8 @@ def open_model(model: nn.Module) -> LanguageModel:
     return LanguageModel(model, *parts, takes_positions, needs_mask=not causal)
 
 
-def token_scores(
-    lm: LanguageModel, batch: Batch, rows: Tensor, *, temperature: float, chunk: int, entropy: bool
-) -> TokenScores:
-    """Score the sampled tokens of some rows, in the order of `batch.step_of_token[rows] >= 0`.
+def predictions(lm: LanguageModel, batch: Batch, rows: Tensor) -> Predictions:
+    """What predicts the sampled tokens of some rows, in the order of `batch.step_of_token[rows] >= 0`.
 
     Token t is predicted by position t - 1. Padding beyond the longest of the rows is left out. Gradients flow
     if the caller's context allows; the caller also sets eval mode.
@@ -156,10 +165,23 @@ def token_scores(
     where = (row.to(lm.device), column.to(lm.device) - 1)
     inputs = _inputs(lm, token_ids, lengths)
     if lm.base is None or lm.head is None:
-        states, logits_of = lm.model(**inputs).logits[where], _same
-    else:
-        states, logits_of = lm.base(**inputs).last_hidden_state[where], lm.head
-    return flat_scores(states, targets, logits_of, temperature=temperature, chunk=chunk, entropy=entropy)
+        return Predictions(lm.model(**inputs).logits[where], targets, _same)
+    return Predictions(lm.base(**inputs).last_hidden_state[where], targets, lm.head)
+
+
+def token_scores(
+    lm: LanguageModel, batch: Batch, rows: Tensor, *, temperature: float, chunk: int, entropy: bool
+) -> TokenScores:
+    """Score the sampled tokens of some rows; order and context as in `predictions`."""
+    found = predictions(lm, batch, rows)
+    return flat_scores(
+        found.states,
+        found.targets,
+        found.logits_of,
+        temperature=temperature,
+        chunk=chunk,
+        entropy=entropy,
+    )
 
 
 def score(

@@ -23,7 +23,14 @@ import torch
 from torch import Tensor, nn
 
 from empg import checkpoint
-from empg.advantages import Modulation, group_advantage, outcome_advantage, step_entropy
+from empg.advantages import (
+    EmpgConfig,
+    Modulation,
+    entropy_scale,
+    group_advantage,
+    outcome_advantage,
+    step_entropy,
+)
 from empg.batch import Batch, make_batch
 from empg.collection import Collect, Collected, Collection, gather
 from empg.config import (
@@ -36,15 +43,23 @@ from empg.losses import DAPO, GRPO, LOSSES, LossConfig, OverlongConfig, overlong
 from empg.metrics import (
     TRAINED,
     Metrics,
-    StepTable,
     collection_metrics,
     modulation_metrics,
     sampled_tokens,
     score_metrics,
-    step_table,
     update_metrics,
 )
+from empg.probe import Gradients, draw_steps, probe
 from empg.scores import Scores, open_model, score
+from empg.tables import (
+    GradientTable,
+    StepTable,
+    TokenTable,
+    gradient_table,
+    places,
+    step_table,
+    token_table,
+)
 from empg.update import Scored, UpdateStats, accumulate_gradient, minibatches, modulate_parts
 
 __all__ = [
@@ -62,12 +77,23 @@ __all__ = [
     "NonFiniteError",
     "OptimizerConfig",
     "OverlongConfig",
-    "StepTable",
+    "Records",
 ]
 
 
 class NonFiniteError(FloatingPointError):
     """A probability, loss or gradient was not finite; the weights are those from before that step."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """The trained batch, as far as the configuration asks to keep it."""
+
+    steps: StepTable
+    tokens: TokenTable | None
+    gradients: GradientTable | None
+    variances: Metrics | None
+    """Of the probed steps' gradients, plain and scaled by g; see `empg.probe`."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +104,10 @@ class IterationOutcome:
     """Deterministic numbers, the same keys every time; None where a number is not defined."""
     collected: tuple[Collected, ...]
     """Every sampled trajectory, in order of attempt and group."""
-    steps: StepTable | None
+    records: Records | None
     """The trained batch; None if the update was skipped."""
     seconds: Mapping[str, float]
-    """Wall time of `collect`, `score` and `update` (re-scoring included)."""
+    """Wall time of `collect`, `score` (probing included) and `update` (re-scoring included)."""
 
 
 class Learner:
@@ -136,12 +162,13 @@ class Learner:
         clock.append(time.perf_counter())
         metrics = collection_metrics(iteration, collection)
         metrics["sampled_tokens_total"] = self._sampled_tokens_total
-        steps = None
+        records = None
         if collection.kept:
             scored = self._score(iteration, collection)
+            probed = self._probe(iteration, scored)
             clock.append(time.perf_counter())
             learned, modulated = self._improve(iteration, scored)
-            steps = step_table(collection, scored, modulated, self._entropy_after(iteration, scored.batch))
+            records = self._records(iteration, collection, scored, modulated, probed)
             metrics |= score_metrics(scored) | learned | {"skipped": 0}
         else:
             clock.append(clock[-1])
@@ -150,7 +177,7 @@ class Learner:
         self.next_iteration = iteration + 1
         passed = [end - start for start, end in itertools.pairwise(clock)]
         seconds = dict(zip(("collect", "score", "update"), passed, strict=True))
-        return IterationOutcome(metrics, collected, steps, seconds)
+        return IterationOutcome(metrics, collected, records, seconds)
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint; the previous one stays until this one is complete."""
@@ -206,7 +233,7 @@ class Learner:
                 raise NonFiniteError(f"iteration {iteration}: a {name} of a sampled token is not finite")
         entropy = step_entropy(old.entropy, batch.step_of_token, batch.num_steps)
         raw = self._raw_advantage(batch)[batch.trajectory_of_step]
-        return Scored(batch, raw, entropy, old.logprob, reference.logprob)
+        return Scored(batch, raw, entropy, old.logprob, reference.logprob, old.entropy)
 
     def _raw_advantage(self, batch: Batch) -> Tensor:
         """[M] float32."""
@@ -264,11 +291,34 @@ class Learner:
         self._optimizer.step()
         return stats, norm
 
-    def _entropy_after(self, iteration: int, batch: Batch) -> Tensor | None:
-        every = self.config.rescore_every
-        if not every or (iteration + 1) % every:
+    def _probe(self, iteration: int, scored: Scored) -> Gradients | None:
+        config = self.config
+        if config.probe is None or (iteration + 1) % config.probe.every:
             return None
-        return step_entropy(self._scores(batch).entropy, batch.step_of_token, batch.num_steps)
+        steps = draw_steps(scored.batch.num_steps, config.probe.steps, seed=config.seed, iteration=iteration)
+        g = entropy_scale(scored.entropy, config.empg or EmpgConfig())
+        parameters = list(self._trained.values())
+        return probe(self._lm, scored, steps, g, parameters, temperature=config.temperature)
+
+    def _records(
+        self,
+        iteration: int,
+        collection: Collection,
+        scored: Scored,
+        modulated: Modulation,
+        probed: Gradients | None,
+    ) -> Records:
+        every, batch, listed = self.config.rescore_every, scored.batch, places(collection)
+        after = self._scores(batch) if every and (iteration + 1) % every == 0 else None
+        entropy_after = (
+            None if after is None else step_entropy(after.entropy, batch.step_of_token, batch.num_steps)
+        )
+        return Records(
+            steps=step_table(listed, scored, modulated, entropy_after),
+            tokens=token_table(listed, self.config.token_groups, scored, after),
+            gradients=None if probed is None else gradient_table(listed, scored, probed),
+            variances=None if probed is None else {"iteration": iteration, **probed.variances()},
+        )
 
     def _scores(self, batch: Batch) -> Scores:
         sizes = self.config.batch

@@ -29,6 +29,8 @@ class Scored:
     """[N, T] under the policy before the update."""
     reference_logprob: Tensor
     """[N, T]"""
+    token_entropy: Tensor
+    """[N, T] entropies (nats) of the policy before the update."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ SPECIAL: Mapping[str, str] = {
     "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
     '"': r"\textquotedbl{}",
     "`": r"\textasciigrave{}",
     "[": "{[}",  # after a line's end it would be an argument, and so would a star

@@ -34,7 +34,7 @@ class SupervisedConfig:
     epochs: int = 4
     """Passes over the demonstrations in one cycle."""
     cycles: int = 1
-    """How often the learning rate rises and falls; each cycle begins with a new optimiser."""
+    """How often the learning rate rises and falls; each begins with a new optimiser and takes the same batches."""
     batch_tokens: int = 8192
     """Most tokens of a batch, padding included; a longer row is a batch of its own."""
     learning_rate: float = 3e-3
@@ -101,13 +101,14 @@ def train(
 ) -> SupervisedRecord:
     """Teach `model` in place for one cycle; the same seed, examples and thread count give the same weights.
 
+    `cycle`, from 0, is what progress says of `config.cycles`.
     `log` receives a line of figures about every hundredth of the way.
     """
     plan = [
         (epoch, rows) for epoch in range(config.epochs) for rows in plan_epoch(examples, config, seed, epoch)
     ]
     optimizer = _optimizer(model, config)
-    meter = _Meter(len(plan), progress, log)
+    meter = _Meter(len(plan), (cycle, config.cycles), progress, log)
     model.train()
     for step, (epoch, rows) in enumerate(plan):
         for group in optimizer.param_groups:
@@ -210,8 +211,10 @@ def _optimizer(model: Any, config: SupervisedConfig) -> torch.optim.AdamW:
 class _Meter:
     """Adds up losses and speed, and reports them."""
 
-    def __init__(self, steps: int, progress: Progress, log: Path | None) -> None:
+    def __init__(self, steps: int, cycle: tuple[int, int], progress: Progress, log: Path | None) -> None:
+        """`cycle`: its number from 0, and how many there are."""
         self._steps, self._progress, self._log = steps, progress, log
+        self._before, self._all = cycle[0] * steps, cycle[1] * steps
         self._begun = time.monotonic()
         self._tokens = 0
         self._recent: list[tuple[float, int, float, int]] = []
@@ -230,7 +233,7 @@ class _Meter:
         seconds = time.monotonic() - self._begun
         loss, seen = self._means(every)
         note = f"loss {loss:.3f}"
-        self._progress(Status("teaching", done, self._steps, note))
+        self._progress(Status("teaching", self._before + done, self._all, note))
         if self._log is not None:
             rest = duration(seconds / done * (self._steps - done))
             seen_note = "" if seen is None else f"  observation loss {seen:.3f}"

@@ -181,3 +181,14 @@ def test_with_another_retriever_the_shipped_policy_is_taken_as_it_is_and_with_th
         )
     }
     assert taken == {"none given": False, "the same": False, "another": True}
+
+
+@pytest.mark.parametrize("scale", ["default", "smoke"])
+def test_a_suite_that_extends_another_has_its_own_variants_alone_at_every_scale(scale):
+    grid = load_suite("sensitivity", scale)
+    base = load_suite("alfworld", scale)
+    assert {(one.empg.zeta, one.empg.k, one.empg.k_f) for one in grid.learners.values()} == {
+        (0.01, 1.0, 1.0), (0.05, 1.0, 1.0), (0.1, 1.0, 1.0), (0.05, 0.5, 0.5), (0.05, 1.5, 1.5),
+    }  # fmt: skip
+    assert grid.base == base.base
+    assert grid.learners["grpo+empg,zeta=0.05,k=1.0"] == base.learners["grpo+empg"]

@@ -54,6 +54,29 @@ def test_a_name_that_was_not_planned_is_refused_with_the_names_there_are(name):
         find(load_suite("webshop"), name, None, RESULTS)
 
 
+def test_points_of_a_grid_are_named_by_their_settings_in_words_that_a_folder_can_have():
+    runs = plan(load_suite("sensitivity"), [0], None, RESULTS)
+    assert [run.name for run in runs[2:]] == [
+        "alfworld-grpo-empg-zeta-0.01-k-1.0-s0",
+        "alfworld-grpo-empg-zeta-0.05-k-1.0-s0",
+        "alfworld-grpo-empg-zeta-0.1-k-1.0-s0",
+        "alfworld-grpo-empg-zeta-0.05-k-0.5-s0",
+        "alfworld-grpo-empg-zeta-0.05-k-1.5-s0",
+    ]
+    found = find(load_suite("sensitivity"), runs[4].name, None, RESULTS).config
+    assert (found.variant, found.learner.empg.zeta) == ("grpo+empg,zeta=0.1,k=1.0", 0.1)
+    assert (found.learner.empg.k, found.learner.empg.k_f, found.learner.empg.scaling) == (1.0, 1.0, True)
+
+
+def test_variants_that_would_share_a_folder_are_refused():
+    suite = load_suite("webshop")
+    learner = suite.learners["grpo"]
+    twins = ("grpo+x", "grpo,x")
+    changed = suite.model_copy(update={"variants": twins, "learners": dict.fromkeys(twins, learner)})
+    with pytest.raises(ConfigError, match="share a folder"):
+        plan(changed, [0], None, RESULTS)
+
+
 @pytest.mark.parametrize("seeds", [[], [0, 0], [-1]])
 def test_seeds_must_be_different_and_not_negative(seeds):
     with pytest.raises(ConfigError, match="seeds"):

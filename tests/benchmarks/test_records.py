@@ -77,12 +77,16 @@ def test_text_of_any_kind_comes_back_as_it_was(tmp_path):
 
 
 def test_parts_are_stacked_in_order_also_where_one_measured_nothing(tmp_path):
-    records.write_parquet(tmp_path / "0", {"step": [0, 1], "after": [None, None]})
-    records.write_parquet(tmp_path / "1", {"step": [2], "after": [0.5]})
+    nothing = {"after": [None, None], "each": [None, None], "never": [None, None]}
+    records.write_part(tmp_path / "0", {"step": [0, 1], **nothing})
+    records.write_part(tmp_path / "1", {"step": [2], "after": [0.5], "each": [[0.5, 1.5]], "never": [None]})
     records.join_parquet([tmp_path / "0", tmp_path / "1"], tmp_path / "all")
     table = pq.read_table(tmp_path / "all").to_pydict()
     assert table["step"] == [0, 1, 2]
     np.testing.assert_array_equal(np.array(table["after"], float), [np.nan, np.nan, 0.5])
+    assert table["each"] == [None, None, [0.5, 1.5]]
+    assert table["never"] == [None] * 3
+    assert str(pq.read_schema(tmp_path / "all").field("never").type) == "double"
 
 
 def test_a_record_that_is_not_an_object_is_refused_by_name(tmp_path):

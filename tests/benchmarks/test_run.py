@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ from tests.benchmarks.tiny import NAME, planned, write_suite
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-COMPARED = ("metrics.jsonl", "episodes.jsonl", "eval.jsonl", "steps.parquet")
+COMPARED = (
+    "metrics.jsonl", "episodes.jsonl", "eval.jsonl", "gradients.jsonl",
+    "steps.parquet", "tokens.parquet", "gradients.parquet",
+)  # fmt: skip
 
 
 def assert_same_numbers(folder: Path, straight: Path) -> None:
@@ -56,6 +60,33 @@ def test_the_step_table_has_a_row_for_each_step_and_entropies_after_the_update_w
     assert measured == {1}  # rescore_every = 2
 
 
+def ascii_of(text: str) -> str:
+    """A random policy writes half characters too, which no single token shows."""
+    return "".join(each for each in text if "!" <= each <= "~")
+
+
+def test_recorded_tokens_spell_the_steps_that_the_episodes_hold(straight):
+    table = pq.read_table(straight / "tokens.parquet").to_pylist()
+    turns = {
+        (row["iteration"], row["attempt"], row["group"], row["sample"], place): turn
+        for row in records.read_jsonl(straight / "episodes.jsonl")
+        for place, turn in enumerate(row["turns"])
+    }
+    assert {row["iteration"] for row in table} == {0, 1, 2}
+    for row in table:
+        turn = turns[row["iteration"], row["attempt"], row["group"], row["sample"], row["step"]]
+        assert len(row["text"]) == len(row["token_ids"]) == len(row["entropy"]) == turn["tokens"]
+        assert ascii_of("".join(row["text"])).endswith(ascii_of(turn["action"]))
+        assert (row["entropy_after"] is None) == (row["iteration"] != 1)
+
+
+def test_gradients_are_recorded_where_asked(straight):
+    table = pq.read_table(straight / "gradients.parquet").to_pylist()
+    assert [(row["run"], row["iteration"]) for row in table] == [(NAME, 1)] * 2
+    (row,) = records.read_jsonl(straight / "gradients.jsonl")
+    assert (row["iteration"], row["steps"]) == (1, 2)
+
+
 def test_the_evaluation_plays_the_whole_panel_in_both_modes_and_the_summary_counts_it(straight):
     rows = records.read_jsonl(straight / "eval.jsonl")
     panel = records.read_json(straight / "run.json")["panels"]["test"]["size"]
@@ -71,8 +102,15 @@ class Killed(BaseException):
     """Stands for the process's end: nothing in the program handles it."""
 
 
-@pytest.mark.parametrize("iteration", [0, 2])
-@pytest.mark.parametrize("moment", ["episodes", "steps", "timing", "half a metrics row", "checkpoint"])
+@pytest.mark.parametrize(
+    ("moment", "iteration"),
+    [
+        *itertools.product(
+            ("episodes", "steps", "tokens", "timing", "half a metrics row", "checkpoint"), (0, 2)
+        ),
+        ("gradients", 1),  # the only one that is probed
+    ],
+)
 def test_a_run_killed_between_any_two_writes_goes_on_to_the_same_bytes(
     tiny_suite, tmp_path, monkeypatch, straight, moment, iteration
 ):
@@ -88,7 +126,7 @@ def test_a_run_killed_between_any_two_writes_goes_on_to_the_same_bytes(
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, moment: str, iteration: int) -> None:
     """End the run just before a write of an iteration, or in its middle."""
-    append, parquet, save = records.append_jsonl, records.write_parquet, Learner.save
+    append, write_part, save = records.append_jsonl, records.write_part, Learner.save
 
     def dying_append(path: Path, rows: list[dict[str, Any]]) -> None:
         if rows[0]["iteration"] == iteration and path.name == f"{moment}.jsonl":
@@ -103,10 +141,10 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, moment: str, iteration: int) -> Non
             path.write_bytes(content[:-20])
             raise Killed
 
-    def dying_parquet(path: Path, columns: dict[str, Any]) -> None:
-        if moment == "steps" and path.stem == f"{iteration:06d}":
+    def dying_part(path: Path, columns: dict[str, Any]) -> None:
+        if path.parent.name == moment and path.stem == f"{iteration:06d}":
             raise Killed
-        parquet(path, columns)
+        write_part(path, columns)
 
     def dying_save(learner: Learner, folder: Path) -> None:
         if moment == "checkpoint" and learner.next_iteration == iteration + 1:
@@ -114,7 +152,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, moment: str, iteration: int) -> Non
         save(learner, folder)
 
     monkeypatch.setattr(records, "append_jsonl", dying_append)
-    monkeypatch.setattr(records, "write_parquet", dying_parquet)
+    monkeypatch.setattr(records, "write_part", dying_part)
     monkeypatch.setattr(Learner, "save", dying_save)
 
 

@@ -27,7 +27,7 @@ def start(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("benchmark", ["webshop", "alfworld"])
+@pytest.mark.parametrize("benchmark", ["webshop", "alfworld", "deepsearch"])
 def test_the_smoke_suite_runs_from_nothing_to_table_and_figures_and_then_has_nothing_left_to_do(
     benchmark, tmp_path
 ):

@@ -32,6 +32,8 @@ max_new_tokens = 6
 
 [learner]
 rescore_every = 2
+token_groups = 1
+probe = {{ every = 2, steps = 2 }}
 batch = {{ groups_per_batch = 2, group_size = 2, minibatch_trajectories = 2 }}
 optimizer = {{ lr = 0.01, schedule = "linear" }}
 

@@ -53,7 +53,7 @@ def test_six_iterations_equal_two_and_two_and_two_bit_for_bit(tmp_path):
             actual.append(learner.iterate(iteration, COLLECT))
         learner.save(tmp_path)
     assert [a.metrics for a in actual] == [e.metrics for e in expected]
-    assert [a.steps for a in actual] == [e.steps for e in expected]
+    assert [a.records for a in actual] == [e.records for e in expected]
     assert _bits(learner) == _bits(straight)
 
 

@@ -101,7 +101,7 @@ def test_constant_rewards_skip_the_update_leave_the_weights_and_end():
     )
     assert (outcome.metrics["skipped"], outcome.metrics["attempts"]) == (1, 3)
     assert outcome.metrics["optimizer_steps"] == 0
-    assert outcome.steps is None
+    assert outcome.records is None
     assert len(outcome.collected) == 12
     assert torch.equal(_weights(learner.model), before)
     assert learner.next_iteration == 1
@@ -145,7 +145,7 @@ def test_the_step_table_holds_the_method_applied_to_the_batch_by_hand():
     entropy = step_entropy(scores.entropy, batch.step_of_token, batch.num_steps)
     raw = group_advantage(batch.reward, batch.group)[batch.trajectory_of_step].float()
 
-    table = _learner(model, empg=config, temperature=0.8).iterate(0, lambda *_: episodes).steps
+    table = _learner(model, empg=config, temperature=0.8).iterate(0, lambda *_: episodes).records.steps
     assert table.entropy == pytest.approx(entropy.tolist(), abs=1e-5)
     assert table.raw_advantage == pytest.approx(raw.tolist())
     assert table.advantage == pytest.approx(
@@ -161,7 +161,7 @@ def test_the_step_table_holds_the_method_applied_to_the_batch_by_hand():
 def test_scores_and_account_are_taken_before_the_weights_move():
     learner = _learner(rescore_every=2)
     first, second = (learner.iterate(i, random_collect(2, 4)) for i in range(2))
-    assert first.steps.entropy_after is None
+    assert first.records.steps.entropy_after is None
     after = score(
         learner.model,
         make_batch([each.trajectory for each in second.collected], PAD),
@@ -171,8 +171,8 @@ def test_scores_and_account_are_taken_before_the_weights_move():
     )
     batch = make_batch([each.trajectory for each in second.collected], PAD)
     expected = step_entropy(after.entropy, batch.step_of_token, batch.num_steps)
-    assert second.steps.entropy_after == pytest.approx(expected.tolist(), abs=1e-6)
-    assert second.steps.entropy != pytest.approx(expected.tolist(), abs=1e-4)
+    assert second.records.steps.entropy_after == pytest.approx(expected.tolist(), abs=1e-6)
+    assert second.records.steps.entropy != pytest.approx(expected.tolist(), abs=1e-4)
 
 
 def test_training_makes_rewarded_tokens_likelier_and_the_reference_stays():
@@ -212,10 +212,12 @@ def test_a_uniform_group_has_advantage_zero_but_receives_the_bonus():
     ]
     outcome = _learner(empg=EmpgConfig(centre=False)).iterate(0, lambda *_: episodes)
     assert outcome.metrics["uniform_group_share"] == 0.5
-    assert outcome.steps.raw_advantage[:6] == [0.0] * 6
-    assert outcome.steps.advantage[:6] == pytest.approx([0.05 * f for f in outcome.steps.f[:6]])
-    assert min(outcome.steps.f[0:2]) > 0.36
-    assert outcome.steps.f[2] == outcome.steps.f[5] == 0
+    assert outcome.records.steps.raw_advantage[:6] == [0.0] * 6
+    assert outcome.records.steps.advantage[:6] == pytest.approx(
+        [0.05 * f for f in outcome.records.steps.f[:6]]
+    )
+    assert min(outcome.records.steps.f[0:2]) > 0.36
+    assert outcome.records.steps.f[2] == outcome.records.steps.f[5] == 0
 
 
 def test_an_errored_episode_leaves_its_group_smaller_and_out_of_the_step_table():
@@ -223,10 +225,10 @@ def test_an_errored_episode_leaves_its_group_smaller_and_out_of_the_step_table()
     broken = trajectory(episodes[3].steps, group=0, sample=3, end="error")
     outcome = _learner().iterate(0, lambda *_: [*episodes[:3], broken])
     assert outcome.metrics["episodes_errored"] == 1
-    assert set(outcome.steps.sample) == {0, 1, 2}
+    assert set(outcome.records.steps.sample) == {0, 1, 2}
     # Rewards 0, 1, 0 of the three that are left.
     two_thirds = group_advantage(torch.tensor([0.0, 1.0, 0.0]), torch.zeros(3)).tolist()
-    assert outcome.steps.raw_advantage[0] == pytest.approx(two_thirds[0])
+    assert outcome.records.steps.raw_advantage[0] == pytest.approx(two_thirds[0])
 
 
 def test_the_length_penalty_shapes_the_advantage_but_not_the_reported_reward():
@@ -235,8 +237,8 @@ def test_the_length_penalty_shapes_the_advantage_but_not_the_reported_reward():
     fail = trajectory([make_step([1], [2], continues=False)], sample=2, reward=0.0)
     outcome = _learner(overlong=OverlongConfig(20, 10)).iterate(0, lambda *_: [short, long, fail])
     expected = group_advantage(torch.tensor([1.0, 0.5, 0.0]), torch.zeros(3)).tolist()
-    assert outcome.steps.raw_advantage == pytest.approx(expected)
-    assert outcome.steps.reward == [1.0, 1.0, 0.0]
+    assert outcome.records.steps.raw_advantage == pytest.approx(expected)
+    assert outcome.records.steps.reward == [1.0, 1.0, 0.0]
     assert outcome.metrics["reward"] == pytest.approx(2 / 3)
 
 
@@ -250,15 +252,15 @@ def test_groups_of_different_attempts_with_one_number_do_not_share_a_baseline():
         ]
 
     batch = BatchConfig(groups_per_batch=2, group_size=2)
-    steps = _learner(batch=batch, sampling=DynamicSamplingConfig(2)).iterate(0, collect).steps
+    steps = _learner(batch=batch, sampling=DynamicSamplingConfig(2)).iterate(0, collect).records.steps
     assert set(steps.attempt) == {0, 1}
     assert sorted({round(value, 3) for value in steps.raw_advantage}) == [-0.707, 0.707]
 
 
 def test_outcome_advantages_are_plus_and_minus_one():
     outcome = _learner(advantage="outcome").iterate(0, random_collect(2, 4))
-    expected = [1.0 if reward == 1.0 else -1.0 for reward in outcome.steps.reward]
-    assert outcome.steps.raw_advantage == expected
+    expected = [1.0 if reward == 1.0 else -1.0 for reward in outcome.records.steps.reward]
+    assert outcome.records.steps.raw_advantage == expected
 
 
 def test_the_rollout_gap_is_the_mean_difference_of_log_probabilities():

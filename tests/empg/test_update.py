@@ -31,7 +31,7 @@ def _scored(model, trajectories, seed=0, pad=0):
     )
     advantage = torch.randn(batch.num_trajectories, generator=generator)[batch.trajectory_of_step]
     entropy = torch.rand(batch.num_steps, generator=generator)
-    return Scored(batch, advantage, entropy, old, reference)
+    return Scored(batch, advantage, entropy, old, reference, own.entropy)
 
 
 def _gradient(model, scored, loss, *, token_budget=10_000, chunk=100, part=None, advantage=None):

@@ -130,6 +130,14 @@ def test_documents_without_scores_are_ranked_by_their_order() -> None:
         assert opened(url).search(["q"], 2) == [(Hit("3", "A", "a", 0.0), Hit("x", "B", "b", -1.0))]
 
 
+def test_a_server_that_gives_more_than_was_asked_for_is_cut_to_it() -> None:
+    documents = [{"contents": f'"{name}"\nt', "id": name} for name in "ABC"]
+    content = json.dumps({"result": [documents]}).encode()
+    with serving(lambda body, _: (200, content)) as (url, _):
+        (found,) = opened(url).search(["q"], 2)
+    assert [hit.id for hit in found] == ["A", "B"]
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -158,8 +166,11 @@ def test_a_query_that_always_fails_while_others_are_answered_is_told_apart() -> 
         retriever = opened(url)
         with pytest.raises(QueryFailed, match=r"500 'no' \(4 tries\), while other queries are answered"):
             retriever.search(["bad"], 1)
+        with pytest.raises(QueryFailed):
+            retriever.search(["good", "bad"], 1)
         assert retriever.search(["good"], 1) == [HIT]
-        assert retriever.counts()["failed_queries"] == 1
+        counts = retriever.counts()
+        assert (counts["failed_queries"], counts["failed_batches"]) == (1, 1)
 
 
 def test_a_server_that_never_answers_is_down_after_its_timeouts() -> None:

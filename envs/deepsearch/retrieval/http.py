@@ -77,7 +77,7 @@ class HttpRetriever:
     def _problem(self) -> str | None:
         """Why the server does not answer a simple search; None where it does."""
         try:
-            self._client.post(_body(["ready"], 1), lambda answer: _hits(answer, 1), tries=1)
+            self._client.post(_body(["ready"], 1), lambda answer: _hits(answer, 1, 1), tries=1)
         except Exhausted as error:
             return str(error)
         except Refused as error:
@@ -86,13 +86,14 @@ class HttpRetriever:
 
     def _ask(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         try:
-            return self._client.post(_body(queries, k), lambda answer: _hits(answer, len(queries)))
+            return self._client.post(_body(queries, k), lambda answer: _hits(answer, len(queries), k))
         except Refused as error:
             raise RetrieverDown(f"{error}; expected a server of Search-R1's protocol") from error
         except Exhausted as error:
             if (problem := self._problem()) is not None:
                 raise RetrieverDown(f"the retriever is down: {problem}; {HELP}") from error
-            self._client.counts["failed_queries"] += len(queries)
+            # The queries of a batch are asked one by one afterwards, and most of them are answered.
+            self._client.counts["failed_queries" if len(queries) == 1 else "failed_batches"] += 1
             raise QueryFailed(
                 f"{error}, while other queries are answered; queries: {list(queries)!r:.200}"
             ) from error
@@ -102,8 +103,8 @@ def _body(queries: Sequence[str], k: int) -> dict[str, Any]:
     return {"queries": list(queries), "topk": k, "return_scores": True}
 
 
-def _hits(answer: Any, queries: int) -> list[tuple[Hit, ...]]:
-    """The lists of an answer; `ValueError` where it is none."""
+def _hits(answer: Any, queries: int, k: int) -> list[tuple[Hit, ...]]:
+    """The first `k` of each list of an answer; `ValueError` where it is none."""
     lists = answer.get("result") if isinstance(answer, Mapping) else None
     if (
         not isinstance(lists, list)
@@ -111,7 +112,7 @@ def _hits(answer: Any, queries: int) -> list[tuple[Hit, ...]]:
         or not all(isinstance(one, list) for one in lists)
     ):
         raise ValueError(f"{str(answer)[:200]!r}, expected `result` with {queries} lists")
-    return [tuple(_hit(found, place) for place, found in enumerate(one)) for one in lists]
+    return [tuple(_hit(found, place) for place, found in enumerate(one[:k])) for one in lists]
 
 
 def _hit(found: Any, place: int) -> Hit:
