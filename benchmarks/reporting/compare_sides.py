@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ SHOWN_CHARACTERS = 120
 SHOWN_PARTS = 3
 SETTINGS = ("config", "policy", "prompt", "world", "commit", "dirty", "versions", "device", "machine")
 """Parts of `run.json` that may set two sides apart; the others name the run."""
+_HASH = re.compile(r"\b[0-9a-f]{40,}\b")
 OF_THE_RUN = ("config.variant", "config.seed", "config.learner.seed")
 """Settings that only say which run it is."""
 
@@ -140,4 +142,6 @@ def _values(found: Sequence[Any]) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+    """Short enough to read: of a hash, twelve digits."""
+    short = _HASH.sub(lambda found: found[0][:12], text)
+    return short if len(short) <= SHOWN_CHARACTERS else f"{short[: SHOWN_CHARACTERS - 1]}…"

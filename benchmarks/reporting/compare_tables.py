@@ -9,11 +9,10 @@ from benchmarks.reporting.cells import MISSING, difference_cell, percent, points
 from benchmarks.reporting.columns import of_type
 from benchmarks.reporting.compare import Comparison, Outcome, Pair, Rates, TaskResult
 from benchmarks.reporting.compare_words import significance
-from benchmarks.reporting.main_tables import P_VALUE
 from benchmarks.reporting.stats import Spread
 from benchmarks.reporting.tables import Table, csv_text, one_line
 
-HOLM = "p after Holm"
+P_VALUE, HOLM = "p", "Holm p"
 SHOWN_TASKS = 15
 INTERVALS = (
     "95% intervals. One seed: paired bootstrap over tasks; it speaks about these two policies, not about the methods, "
@@ -22,7 +21,7 @@ INTERVALS = (
 )
 CSV_COLUMNS = (
     "variant_a", "variant_b", "mode", "measure", "a", "a_sd_over_seeds", "b", "b_sd_over_seeds", "difference", "low",
-    "high", "interval", "unit", "tasks", "seeds", "mcnemar_p", "holm_p", "tests", "significance",
+    "high", "interval", "unit", "tasks", "seeds", "p", "holm_p", "tests", "significance",
 )  # fmt: skip
 TASK_COLUMNS = (
     "variant_a", "variant_b", "mode", "task", "type", "a_success", "b_success", "change", "a_score", "b_score",
@@ -32,37 +31,24 @@ TASK_COLUMNS = (
 
 def difference_table(found: Comparison) -> Table:
     """Both sides and their difference: a row per pair, mode and measure."""
-    tested = any(outcome.p_value is not None for pair in found.pairs for outcome in pair.outcomes)
     rows = []
     for pair, outcome in found.outcomes:
-        for measure, rates in outcome.measures.items():
-            tests = (outcome.p_value, outcome.adjusted) if measure == "success" else (None, None)
-            rows.append(
-                (
-                    pair.title,
-                    outcome.mode,
-                    measure,
-                    *_rates_cells(rates),
-                    *(map(_p_cell, tests) if tested else ()),
-                    f"{rates.difference.n} × {rates.difference.seeds}",
-                )
-            )
-    test = (
-        f" {P_VALUE}: exact, two-sided. {HOLM}: corrected for {found.tests} tests of success."
-        if tested
-        else ""
-    )
+        for what, rates in outcome.measures.items():
+            tests = (outcome.p_value, outcome.adjusted) if what == "success" else (None, None)
+            counted = f"{rates.difference.n} × {rates.difference.seeds}"
+            named = f"{pair.title}, {outcome.mode}, {what}"
+            rows.append((named, *_rates_cells(rates), *map(_p_cell, tests), counted))
     return Table(
         title="The same tasks: both sides (%), and B−A (percentage points)",
-        columns=(
-            "comparison", "mode", "measure", "A", "B", "B−A", *((P_VALUE, HOLM) if tested else ()), "tasks × seeds",
-        ),
+        columns=("comparison", "A", "B", "B−A", P_VALUE, HOLM, "tasks × seeds"),
         rows=tuple(rows),
         note=(
             "Last checkpoint, mean over seeds (± sd over seeds where there are several), over the tasks that every "
-            f"compared run finished. {INTERVALS}{test}"
+            f"compared run finished. {INTERVALS} {P_VALUE}: exact McNemar test of equal success, two-sided, where one "
+            f"pair of runs played each task once. {HOLM}: corrected for the {found.tests} tests shown."
         ),
-    )  # fmt: skip
+        wide=True,
+    )
 
 
 def type_table(pair: Pair) -> Table | None:

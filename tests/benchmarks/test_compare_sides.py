@@ -173,7 +173,7 @@ def test_what_else_sets_the_sides_apart_is_listed_by_its_place_in_the_record(tmp
         "config.learner.lr": ("1", "2"),
         "config.learner.clip": ("not stated", "null"),
         "policy.parameters": ("1", "2"),
-        "commit": (f'"{"c" * 40}"', f'"{"e" * 40}"'),
+        "commit": ('"cccccccccccc"', '"eeeeeeeeeeee"'),
         "device": ('"cpu"', '"cuda"'),
     }
 
