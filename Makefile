@@ -3,6 +3,9 @@
 PYTHON   ?= python3
 PIP_ARGS ?=
 SUITE    ?= webshop
+A        ?=
+B        ?=
+OUT      ?=
 SCALE    ?= default
 SEEDS    ?= 1
 DATA     ?=
@@ -29,7 +32,7 @@ BOARDS  = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb)
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -118,6 +121,9 @@ table1: setup  ## the paper's Table 1 with our runs: ALFWORLD=, WEBSHOP= other f
 table2: setup  ## the paper's Table 2 with our runs: ABLATION=, DEEPSEARCH= other folders of runs
 	$(BIN)/python -m benchmarks table2 --results '$(RESULTS)' \
 	    $(if $(ABLATION),--ablation '$(ABLATION)') $(if $(DEEPSEARCH),--deepsearch '$(DEEPSEARCH)')
+
+compare: setup  ## two variants, suites or groups of runs on the same tasks: A=grpo B=grpo+empg SUITE=webshop
+	$(BIN)/python -m benchmarks compare '$(A)' '$(B)' --suite '$(SUITE)' $(CHOICES) $(if $(OUT),--out '$(OUT)')
 
 clean:  ## remove the virtual environment and caches; keeps results
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
