@@ -23,7 +23,7 @@ SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report clean
+.PHONY: help setup webshop alfworld deepsearch ablation serve browser test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -61,6 +61,16 @@ ablation: setup  ## Deep Search: what each part of EMPG adds to DAPO, in domain 
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)
+
+# Playwright's own download is not to be had everywhere; the system's browser is.
+browser:  ## install a headless browser for the tests of the page, where apt-get can
+	@for name in "$$EMPG_CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \
+	    command -v "$$name" >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; then exit 0; fi; \
+	echo 'NOT INSTALLED: a browser; the tests of the page will be skipped.' \
+	    'Install Chromium by hand, or name one in EMPG_CHROMIUM.' >&2; exit 1
 
 test: export OMP_NUM_THREADS = 1
 test: setup $(VENV)/official  ## format, lint, types and all tests
