@@ -49,6 +49,9 @@ class Watched:
         self.page.on("console", lambda message: self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("dialog", self._dismiss)
+        self.failures: dict[str, str] = {}
+        """Why a request got no answer, by its address."""
+        self.page.on("requestfailed", lambda request: self.failures.update({request.url: request.failure}))
         self.page.on("request", lambda request: self.requests.append(request.url))
 
     def _dismiss(self, dialog: Any) -> None:
