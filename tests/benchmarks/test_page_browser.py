@@ -115,9 +115,9 @@ def test_tokens_are_shaded_by_entropy_with_a_legend_in_nats(watched: Watched, pa
     shades = [
         float(tokens.nth(place).evaluate("t => t.style.getPropertyValue('--shade')")) for place in range(5)
     ]
-    assert shades == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert shades == [0.0, 0.5, 0.707, 0.866, 1.0]  # roots of 0, 1/4, 1/2, 3/4, 1
     assert page.locator(".tokens").first.text_content() == "Thought: think 0\nAction: search[word 0]<|end|>"
-    assert page.locator(".token-legend").text_content() == "Token entropy, nats0.001.002.00"
+    assert page.locator(".token-legend").text_content() == "Token entropy, nats (square-root scale)0.000.502.00"
     page.get_by_text("5 tokens as a table").first.click()
     assert page.locator(".token-table tbody tr").nth(2).text_content() == "\\n1.000−0.800"
 

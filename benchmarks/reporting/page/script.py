@@ -11,13 +11,15 @@ import hashlib
 import json
 from typing import Any
 
-_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+_ESCAPES = {c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def script_json(value: Any) -> str:
     """A JSON value that may stand in any script element or file; raises `ValueError` for NaN and infinities."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)  # these characters occur in JSON strings only
+    for character, escape in _ESCAPES.items():  # they occur in JSON strings only
+        text = text.replace(character, escape)  # many times faster than str.translate
+    return text
 
 
 def data_script(name: str, value: Any) -> bytes:

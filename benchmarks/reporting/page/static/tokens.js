@@ -1,7 +1,8 @@
-// Tokens shaded by the entropy of the distribution that each was sampled from.
+// Tokens shaded by the entropy of the distribution that each was sampled from. Few tokens are very unsure, so the
+// shade grows with the square root; the legend says so.
 "use strict";
 
-/** What was written, token by token; the shade is the entropy's share of the largest on show. */
+/** What was written, token by token; the shade is the root of the entropy's share of the largest on show. */
 function shadedTokens(written, scales) {
   return el(
     "p",
@@ -11,7 +12,7 @@ function shadedTokens(written, scales) {
         "span",
         {
           class: /[\r\n]/.test(text) ? "token line" : "token",
-          "--shade": (written.entropy[place] / scales.token).toFixed(3),
+          "--shade": Math.sqrt(written.entropy[place] / scales.token).toFixed(3),
           title: `${JSON.stringify(text)} · entropy ${decimal(written.entropy[place])} nats · log p ${decimal(written.logprob[place])}`,
         },
         text,
@@ -52,12 +53,11 @@ function tokenRows(written) {
 
 /** What the shades mean, in nats. */
 function tokenLegend(scales) {
-  const tick = (share) => el("span", {}, decimal(share * scales.token, 2));
+  const tick = (shade) => el("span", {}, decimal(shade ** 2 * scales.token, 2));
   return el(
     "div",
     { class: "token-legend" },
-    el("span", { class: "words" }, "Token entropy, nats"),
-    el("span", { class: "ramp", "aria-hidden": "true" }),
-    el("span", { class: "ticks" }, tick(0), tick(0.5), tick(1)),
+    el("span", {}, "Token entropy, nats (square-root scale)"),
+    el("span", { class: "scale" }, el("span", { class: "ramp", "aria-hidden": "true" }), tick(0), tick(0.5), tick(1)),
   );
 }
