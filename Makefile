@@ -32,7 +32,7 @@ BOARDS  = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb)
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -78,6 +78,16 @@ sensitivity: setup $(BOARDS)  ## ALFWorld, GRPO+EMPG over zeta and k (the paper'
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)
+
+# Playwright's own download is not to be had everywhere; the system's browser is.
+browser:  ## install a headless browser for the tests of the page, where apt-get can
+	@for name in "$$EMPG_CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \
+	    command -v "$$name" >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; then exit 0; fi; \
+	echo 'NOT INSTALLED: a browser; the tests of the page will be skipped.' \
+	    'Install Chromium by hand, or name one in EMPG_CHROMIUM.' >&2; exit 1
 
 test: export OMP_NUM_THREADS = 1
 test: setup $(VENV)/official  ## format, lint, types and all tests
