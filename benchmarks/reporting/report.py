@@ -10,26 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from benchmarks.reporting import figures, long_form, main_tables, paper, paper_tables, tables
-from benchmarks.reporting.load import REPORT_FOLDER, Run, Suite, load_steps, load_suite
-from benchmarks.reporting.outcomes import (
-    EXPERT,
-    WARM_START,
-    ArmRow,
-    Comparison,
-    arm_row,
-    comparisons,
-    variants,
-)
+from benchmarks.reporting.load import REPORT_FOLDER, Run, Suite, load_suite
+from benchmarks.reporting.outcomes import ArmRow, Comparison, arm_row, comparisons, variants
 from benchmarks.reporting.schema import EVALUATED_SPLIT
 
-FILES = (
-    "table.md", "table.csv", "differences.csv", "kl_loss.csv", "kl_loss.png", "learning_curve.csv",
-    "learning_curve.png", "entropy_change.csv", "entropy_change.png",
-)  # fmt: skip
+FILES = ("table.md", "table.csv", "differences.csv", *figures.FILES)
 SHOWN_ERRORS = 5
 _HASH = re.compile(r"[0-9a-f]{40,}")
 
@@ -60,7 +48,7 @@ def write_report(
     facts = provenance(suite)
     columns = suite.columns
     papers = paper.rows_of(columns) if suite.runs and columns.paper else ()
-    size = model_size(suite)
+    size = suite.model_size
     shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns)]
     if papers:
         shown.append(paper_tables.paper_table(rows, found, papers, size, suite))
@@ -68,43 +56,13 @@ def write_report(
         "table.md": tables.to_markdown(shown, facts).encode(),
         "table.csv": long_form.main_csv(rows, papers, size).encode(),
         "differences.csv": long_form.difference_csv(found, columns).encode(),
-        **_figures(suite),
+        **figures.build(suite),
     }
     folder = suite_folder / REPORT_FOLDER
     written = _write(folder, contents)
     if console is not None:
         tables.print_tables(console, shown, facts)
     return Report(folder, written, rows, found, facts)
-
-
-def _figures(suite: Suite) -> Mapping[str, bytes]:
-    """Figures and their data, by file name; without a trained run there is nothing to draw."""
-    arms = [suite.of(name) for name in variants(suite) if name not in (WARM_START, EXPERT) and suite.of(name)]
-    contents: dict[str, bytes] = {}
-    if arms:
-        kl = [figures.curve(arm, lambda row: row.kl_loss) for arm in arms]
-        learning = [figures.curve(arm, lambda row: row.success) for arm in arms]
-        contents |= {
-            "kl_loss.csv": figures.curve_csv(kl, "kl_loss").encode(),
-            "kl_loss.png": figures.draw_kl(kl),
-            "learning_curve.csv": figures.curve_csv(learning, "success").encode(),
-            "learning_curve.png": figures.draw_learning(learning),
-        }
-    bins = [found for arm in arms if (found := _entropy_bins(arm)) is not None]
-    if bins:
-        bars = paper.entropy_change()
-        contents["entropy_change.csv"] = figures.entropy_csv(bins, bars).encode()
-        contents["entropy_change.png"] = figures.draw_entropy(bins, bars)
-    return contents
-
-
-def _entropy_bins(runs: Sequence[Run]) -> figures.EntropyBins | None:
-    """None where no step was scored again after its update."""
-    steps = [load_steps(run.step_file) for run in runs]
-    before, after = (np.concatenate([one[name] for one in steps]) for name in ("entropy", "entropy_after"))
-    if not np.isfinite(after).any():
-        return None
-    return figures.entropy_bins(runs[0].info.variant, len(runs), before, after)
 
 
 def provenance(suite: Suite) -> dict[str, str]:
@@ -148,13 +106,6 @@ def _errors(runs: Sequence[Run]) -> str:
     if len(ranked) > SHOWN_ERRORS:
         shown.append(f"{len(ranked) - SHOWN_ERRORS} further kinds")
     return "; ".join(shown)
-
-
-def model_size(suite: Suite) -> str:
-    """Parameters of the policies, such as `0.66M params`."""
-    stated = {(run.info.policy or {}).get("parameters") for run in suite.runs}
-    counts = sorted(count for count in stated if isinstance(count, int))
-    return " and ".join(f"{count / 1e6:.3g}M params" for count in counts) or "model size not recorded"
 
 
 def _distinct(values: Iterator[str]) -> str:

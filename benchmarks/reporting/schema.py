@@ -72,13 +72,30 @@ class RunInfo(Record):
         return parse(_TaskTypes, json.dumps(self.world).encode(), f"run {self.run}: world").task_types
 
 
-class IterationRow(Record):
-    """The columns of `metrics.jsonl` that are drawn; None where a value is not defined."""
+class IterationRecord(Record):
+    """A row that belongs to one iteration of training."""
 
     iteration: int = Field(ge=0)
+
+
+class IterationRow(IterationRecord):
+    """The columns of `metrics.jsonl` that are drawn; None where a value is not defined."""
+
     sampled_tokens_total: int | None = None
     success: float | None
     kl_loss: float | None
+
+
+class VarianceRow(IterationRecord):
+    """A row of `gradients.jsonl`: the step gradients of one probed iteration, plain and scaled by g."""
+
+    steps: int = Field(ge=1)
+    plain_variance: float | None = Field(ge=0)
+    """Trace of the sample covariance over steps; None where a single step has none."""
+    plain_mean_sq: float = Field(ge=0)
+    """Squared norm of the mean over steps."""
+    scaled_variance: float | None = Field(ge=0)
+    scaled_mean_sq: float = Field(ge=0)
 
 
 class EpisodeRow(Record):

@@ -11,7 +11,7 @@ import matplotlib
 import pytest
 from rich.console import Console
 
-from benchmarks.reporting import figures, paper, tables
+from benchmarks.reporting import paper, tables
 from benchmarks.reporting.load import RecordError
 from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, label
 from benchmarks.reporting.report import FILES, Report, write_report
@@ -24,10 +24,10 @@ def suite(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of a report's time; tests that need it take the fixture `drawn`."""
+def _fast(request: pytest.FixtureRequest) -> None:
+    """Tests that need figures to be drawn take the fixture `drawn`."""
     if "drawn" not in request.fixturenames:
-        monkeypatch.setattr(figures, "_png", lambda draw, size: b"not drawn")
+        request.getfixturevalue("undrawn")
 
 
 @pytest.fixture
@@ -75,13 +75,6 @@ def test_a_figure_that_no_longer_applies_does_not_stay_behind(suite: Path) -> No
     (run / "summary.json").unlink()
     write_report(suite)
     assert not (report.folder / "kl_loss.png").exists()
-
-
-def test_without_steps_scored_again_there_is_no_entropy_figure(suite: Path) -> None:
-    steps = {"iteration": [0, 0], "entropy": [0.5, 0.25], "entropy_after": [None, None]}
-    add_run(suite, "grpo", steps=steps)
-    report = write_report(suite)
-    assert {path.name for path in report.files} == set(FILES) - {"entropy_change.csv", "entropy_change.png"}
 
 
 def test_missing_runs_are_dashes_and_missing_seeds_are_counted(suite: Path) -> None:
