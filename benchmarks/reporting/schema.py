@@ -90,12 +90,12 @@ class VarianceRow(IterationRecord):
     """A row of `gradients.jsonl`: the step gradients of one probed iteration, plain and scaled by g."""
 
     steps: int = Field(ge=1)
-    plain_variance: float | None = Field(ge=0)
-    """Trace of the sample covariance over steps; None where a single step has none."""
-    plain_mean_sq: float = Field(ge=0)
+    plain_variance: float | None
+    """Trace of the sample covariance over steps, 0 up to rounding where they are equal; None for a single step."""
+    plain_mean_sq: float
     """Squared norm of the mean over steps."""
-    scaled_variance: float | None = Field(ge=0)
-    scaled_mean_sq: float = Field(ge=0)
+    scaled_variance: float | None
+    scaled_mean_sq: float
 
 
 class EpisodeRow(Record):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.reporting.figures.style import Look, looks
+from benchmarks.reporting.figures.style import Look, listed, looks
 from benchmarks.reporting.load import Run, Suite
 from benchmarks.reporting.outcomes import EXPERT, WARM_START, label, variants
 from benchmarks.reporting.tables import one_line
-
-SHOWN_SEEDS = 8
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,4 @@ def lacking(what: str, runs: Iterable[Run]) -> str:
 
 
 def _seeds(seeds: Sequence[int]) -> str:
-    shown = ", ".join(map(str, seeds[:SHOWN_SEEDS]))
-    more = f" and {len(seeds) - SHOWN_SEEDS} further" if len(seeds) > SHOWN_SEEDS else ""
-    return f"{'seed' if len(seeds) == 1 else 'seeds'} {shown}{more}"
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {listed(seeds)}"

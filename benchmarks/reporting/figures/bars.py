@@ -86,7 +86,7 @@ def _panel(columns: Columns, suite: Suite | None) -> Panel:
         suite="" if suite is None else suite.name,
         panel="" if suite is None else suite.panel,
         methods=(*known, *sorted(methods - set(known))),
-        groups=(Group("ours", "not run" if suite is None else suite.model_size, ours), *theirs),
+        groups=(Group("ours", "no suite" if suite is None else suite.model_size, ours), *theirs),
         partial=partial,
     )
 
@@ -185,13 +185,14 @@ def _draw_panel(axes: Axes, panel: Panel, look: Mapping[str, Look]) -> None:
 def _tick(group: Group) -> str:
     """`ours, n=3 seeds` above the model."""
     seeds = sorted({bar.seeds for bar in group.bars.values() if bar.seeds is not None})
-    stated = f", n={'–'.join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))} seeds" if seeds else ""
+    span = "–".join(map(str, dict.fromkeys((*seeds[:1], *seeds[-1:]))))
+    stated = f", n={span} {'seed' if span == '1' else 'seeds'}" if seeds else ""
     return f"{group.source}{stated}\n{group.model}"
 
 
 def _heading(panel: Panel) -> str:
     if not panel.suite:
-        return f"{panel.benchmark}: no suite was run"
+        return f"{panel.benchmark}: no results of ours"
     return one_line(f"{panel.benchmark}: suite {panel.suite}, {panel.panel or 'no panel'}")
 
 

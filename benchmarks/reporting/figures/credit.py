@@ -100,7 +100,8 @@ def chart(credits: Sequence[Credit], unrecorded: Sequence[Run], about: str) -> C
         for line_of, one in zip(grid, credits, strict=True):
             for axes, quantity in zip(line_of, PANELS, strict=True):
                 _draw_panel(axes, one, quantity)
-            line_of[0].set_ylabel(f"{one.arm.name}\n{one.steps:,} steps")
+            name = one.arm.name.replace(" (", "\n(")
+            line_of[0].set_ylabel(f"{name}\n{one.steps:,} steps", fontsize="small")
         for axes, heading in zip(grid[0], PANELS.values(), strict=True):
             axes.set_title(heading)
         for axes in grid[-1]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
@@ -22,7 +21,7 @@ from benchmarks.reporting.figures.style import (
     legend,
     line,
     number,
-    raw,
+    raw_lines,
     sentence,
     whole_numbers,
 )
@@ -117,10 +116,10 @@ def kl_chart(arms: Sequence[Arm], about: str) -> Chart:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for one in curves:
-            _raw_lines(axes, one, [one.iterations] * len(one.values), one.values)
+            raw_lines(axes, [one.iterations] * len(one.values), one.values, one.arm.look)
             line(axes, one.iterations[: one.common], one.mean, one.arm.look)
         axes.set(xlabel="iteration", ylabel="KL loss (nats per token)", ylim=(0.0, None))
-        axes.set_title("KL loss per update: raw points of each seed, and their mean")
+        axes.set_title(f"KL loss per update: {_raw_title(curves)}")
         whole_numbers(axes)
         legend(figure, [key(one.arm.look, one.name) for one in curves])
 
@@ -129,8 +128,8 @@ def kl_chart(arms: Sequence[Arm], about: str) -> Chart:
         title="KL loss per update",
         note=sentence(
             "KL loss of every update: k3 estimate of KL(policy ‖ warm start), mean over the trained tokens; the same "
-            "estimator and weighting for all variants, nothing smoothed. Pale: raw points of each seed. Strong: "
-            "mean over seeds.",
+            "estimator and weighting for all variants, nothing smoothed.",
+            _points(curves, "mean over seeds"),
             about,
         ),
         csv=curve_csv(curves, "kl_loss"),
@@ -142,7 +141,7 @@ def kl_chart(arms: Sequence[Arm], about: str) -> Chart:
 def learning_chart(arms: Sequence[Arm], about: str) -> Chart:
     """Success against iterations: mean over seeds, band from the lowest to the highest."""
     curves = [success(arm) for arm in arms]
-    banded = "; band: lowest to highest seed" if any(len(one.values) > 1 for one in curves) else ""
+    banded = "; band: lowest to highest seed" if _several_seeds(curves) else ""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
@@ -177,12 +176,12 @@ def token_chart(arms: Sequence[Arm], about: str) -> Chart:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for at, one in curves:
-            _raw_lines(axes, one, at.values, 100 * one.values)
+            raw_lines(axes, at.values, 100 * one.values, one.arm.look)
             line(axes, at.mean, 100 * one.mean, one.arm.look)
         axes.set(
             xlabel="sampled tokens", ylabel="success in training (%)", xlim=(0.0, None), ylim=(0.0, None)
         )
-        axes.set_title("Success in training: raw points of each seed, and their mean by iteration")
+        axes.set_title(f"Success in training: {_raw_title([one for _, one in curves])}")
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         legend(figure, [key(one.arm.look, one.name) for _, one in curves])
 
@@ -190,9 +189,12 @@ def token_chart(arms: Sequence[Arm], about: str) -> Chart:
         name="learning_curve_tokens",
         title="Success in training by sampled tokens",
         note=sentence(
-            f"{WHEN} Tokens: all that the policy wrote until then, those of the iteration included. Pale: raw "
-            "points of each seed. Strong: mean over seeds of tokens and of success at each iteration that all "
-            "reached; nothing is interpolated.",
+            f"{WHEN} Tokens: all that the policy wrote until then, those of the iteration included. Nothing "
+            "is interpolated.",
+            _points(
+                [one for _, one in curves],
+                "mean over seeds of tokens and of success at each iteration that all reached",
+            ),
             about,
         ),
         csv=_token_csv(curves),
@@ -201,11 +203,17 @@ def token_chart(arms: Sequence[Arm], about: str) -> Chart:
     )
 
 
-def _raw_lines(axes: Axes, one: Curve, at: Sequence[Sequence[float]] | Array, values: Array) -> None:
-    """Each seed on its own; a single one is the mean already."""
-    if len(values) > 1:
-        for place, of_seed in zip(at, values, strict=True):
-            raw(axes, place, of_seed, one.arm.look)
+def _several_seeds(curves: Sequence[Curve]) -> bool:
+    return any(len(one.values) > 1 for one in curves)
+
+
+def _raw_title(curves: Sequence[Curve]) -> str:
+    return "raw points of each seed, and their mean" if _several_seeds(curves) else "raw points"
+
+
+def _points(curves: Sequence[Curve], strong: str) -> str:
+    """What the pale and the strong points are."""
+    return f"Pale: raw points of each seed. Strong: {strong}." if _several_seeds(curves) else ""
 
 
 def curve_csv(curves: Sequence[Curve], quantity: str) -> str:

@@ -26,11 +26,24 @@ from benchmarks.reporting.arrays import load_numbers
 from benchmarks.reporting.figures.arms import Arm, lacking
 from benchmarks.reporting.figures.bins import Bins, bounds, percentile_bins, quantiles
 from benchmarks.reporting.figures.rows import Piece, Rows, rows_of
-from benchmarks.reporting.figures.style import GREY, Chart, band, key, legend, line, number, sentence
+from benchmarks.reporting.figures.style import (
+    GREY,
+    Chart,
+    band,
+    key,
+    legend,
+    line,
+    listed,
+    log_scale,
+    number,
+    sentence,
+)
 from benchmarks.reporting.stats import CONFIDENCE, Array, Interval
 from benchmarks.reporting.tables import csv_text
 
 BINS = 10
+SMALL = 1e-4
+"""Nats; smaller entropies are drawn there, on an axis that cannot show 0."""
 TRAJECTORY = ("iteration", "attempt", "group", "sample")
 VALUES = ("tokens", "renyi2", "logit_gradient_sq", "logit_gradient_expected", "gradient_norm")
 
@@ -63,6 +76,11 @@ class Probes:
     def arm(self) -> Arm:
         """The variant."""
         return self.rows.arm
+
+    @property
+    def at(self) -> Array:
+        """Where each bin is drawn."""
+        return np.maximum(self.renyi2, SMALL)
 
 
 def probed(arm: Arm) -> Rows:
@@ -132,7 +150,7 @@ def _rank_correlation(first: Array, second: Array) -> float:
 
 def chart(found: Sequence[Rows], about: str) -> Chart | None:
     """What the proposition says beside what was measured; None where no run was probed."""
-    shown = [probes(rows) for rows in found if rows.column("tokens").size]
+    shown = [probes(rows) for rows in found if rows.seeds]
     if not shown:
         return None
 
@@ -142,12 +160,13 @@ def chart(found: Sequence[Rows], about: str) -> Chart | None:
         _draw_difference(difference, shown)
         for one in shown:
             low, median, high = one.norm.T
-            band(norm, one.renyi2, low, high, one.arm.look)
-            line(norm, one.renyi2, median, one.arm.look)
+            band(norm, one.at, low, high, one.arm.look)
+            line(norm, one.at, median, one.arm.look)
         norm.set(ylabel="L2 norm over all parameters", ylim=(0.0, None))
         norm.set_title("Parameter gradient: median and quartiles")
         for axes in (logits, difference, norm):
-            axes.set(xlabel="Rényi-2 entropy H₂ of the step (nats)", xlim=(0.0, None))
+            axes.set(xlabel="Rényi-2 entropy H₂ of the step (nats)")
+            log_scale(axes, "x", np.concatenate([one.at for one in shown]))
         legend(figure, [key(one.arm.look, _name(one)) for one in shown])
 
     return Chart(
@@ -158,41 +177,42 @@ def chart(found: Sequence[Rows], about: str) -> Chart | None:
         ),
         csv=_csv(shown),
         draw=draw,
-        size=(11.0, 4.8),
+        size=(9.9, 4.9),
     )
 
 
 def _note(shown: Sequence[Probes]) -> str:
     iterations = sorted({iteration for one in shown for iteration in one.iterations})
+    small = any((one.renyi2 < SMALL).any() for one in shown)
     return (
-        f"Steps sampled from the trained batches of iterations {', '.join(map(str, iterations))}, under the policy "
+        f"Steps sampled from the trained batches of iterations {listed(iterations)}, under the policy "
         f"before its update, in {BINS} bins of equally many by H₂. Proposition 1, for one token: E‖∇z log π(a)‖² = "
         "1 − exp(−H₂). Left: means over the tokens of a bin's steps; the mean of 1 − exp(−H₂) over unequal tokens "
         "lies below the curve at their mean H₂. Middle: sampled minus expected with 95% intervals (trajectories as "
         "units); 0 is expected over all tokens of a policy, and only nearly by bin or in groups kept for their "
-        "outcome (DAPO). Right: norm of the gradient of a step's mean log π with respect to the parameters, of which "
+        "outcome (DAPO); where tokens are almost certain, a small sample lacks the rare others, and its interval is "
+        "too narrow. Right: norm of the gradient of a step's mean log π with respect to the parameters, of which "
         "the proposition says nothing; ρ: Spearman's correlation over steps."
+        f"{f' Entropies below {SMALL:g} are drawn there.' if small else ''}"
     )
 
 
 def _draw_logits(axes: Axes, shown: Sequence[Probes]) -> None:
-    top = max(float(np.nanmax(one.renyi2)) for one in shown) * 1.05
-    at = np.linspace(0.0, top, 200)
+    there = np.concatenate([one.at for one in shown])
+    at = np.geomspace(np.nanmin(there), np.nanmax(there), 200)
     axes.plot(at, -np.expm1(-at), color=GREY, linewidth=1.0)
     axes.annotate("1 − exp(−H₂)", (at[140], -np.expm1(-at[140])), xytext=(-6, 4), textcoords="offset points",
                   ha="right", fontsize="small", color=GREY)  # fmt: skip
     for one in shown:
-        line(axes, one.renyi2, one.sampled, one.arm.look, linestyle="none")
-        axes.plot(
-            one.renyi2, one.expected, color=one.arm.look.colour, linestyle=one.arm.look.line, linewidth=0.9
-        )
+        line(axes, one.at, one.sampled, one.arm.look, linestyle="none")
+        axes.plot(one.at, one.expected, color=one.arm.look.colour, linestyle=one.arm.look.line, linewidth=0.9)
     axes.set(ylabel="squared norm, mean over tokens", ylim=(0.0, None))
-    axes.set_title("Logit gradient: sampled (points), expected (lines)")
+    axes.set_title("Logit gradient (lines: expected)")
 
 
 def _draw_difference(axes: Axes, shown: Sequence[Probes]) -> None:
     for one in shown:
-        there = [(at, each) for at, each in zip(one.renyi2, one.differences, strict=True) if each is not None]
+        there = [(at, each) for at, each in zip(one.at, one.differences, strict=True) if each is not None]
         at = np.array([at for at, _ in there])
         mean, high = (np.array([getattr(each, name) for _, each in there]) for name in ("estimate", "high"))
         line(axes, at, mean, one.arm.look)

@@ -23,7 +23,7 @@ from benchmarks.reporting.figures.style import (
     line,
     log_scale,
     number,
-    raw,
+    raw_lines,
     sentence,
     whole_numbers,
 )
@@ -62,9 +62,12 @@ class Variance:
 
 def variance(arm: Arm) -> Variance | None:
     """Of the runs of a variant that were probed; None without one."""
-    probed = replace(arm, runs=tuple(run for run in arm.runs if run.variance_file.exists()))
-    rows = [rising(VarianceRow, run.variance_file) for run in probed.runs]
-    if not any(rows):
+    recorded = [
+        rising(VarianceRow, run.variance_file) if run.variance_file.exists() else () for run in arm.runs
+    ]
+    probed = replace(arm, runs=tuple(run for run, found in zip(arm.runs, recorded, strict=True) if found))
+    rows = [found for found in recorded if found]
+    if not rows:
         return None
 
     def of(value: Callable[[VarianceRow], float | None]) -> Curve:
@@ -77,8 +80,8 @@ def variance(arm: Arm) -> Variance | None:
 
 
 def _log_ratio(above: float | None, below: float) -> float | None:
-    """None where the ratio is not defined: one step has no variance, and advantages of 0 no gradient."""
-    return math.log(above / below) if above and below else None
+    """None where it is not defined: a single step has no variance, equal ones none to speak of."""
+    return math.log(above / below) if above is not None and above > 0.0 and below > 0.0 else None
 
 
 def geometric_mean(logs: Array) -> Interval | None:
@@ -107,13 +110,14 @@ def chart(arms: Sequence[Arm], about: str) -> Chart | None:
         for one in shown:
             _means(both, one.plain, markerfacecolor="white", linestyle=":")
             _means(both, one.scaled, linestyle="-")
-            if len(one.arm.runs) > 1:
-                for values in one.ratio.values:
-                    raw(ratio, one.ratio.iterations, np.exp(values), one.arm.look)
+            seeds = np.exp(one.ratio.values)
+            raw_lines(ratio, [one.ratio.iterations] * len(seeds), seeds, one.arm.look)
             _means(ratio, one.ratio)
         ratio.axhline(1.0, color=GREY, linewidth=0.8)
         both.set(ylabel="variance / squared norm of the mean")
-        log_scale(both)
+        _draw_noise(both, {row.steps for one in shown for rows in one.rows for row in rows})
+        means = [each.mean for one in shown for each in (one.plain, one.scaled)]
+        log_scale(both, "y", np.exp(np.concatenate(means)))
         both.set_title("Relative variance of step gradients")
         ratio.set(ylabel="scaled / plain")
         ratio.set_title("Ratio: below 1, scaling steadies")
@@ -139,6 +143,16 @@ def _means(axes: Axes, one: Curve, **changes: object) -> None:
     there = np.isfinite(one.mean)
     at = np.array(one.iterations[: one.common])[there]
     line(axes, at, np.exp(one.mean[there]), one.arm.look, markevery=1, **changes)
+
+
+def _draw_noise(axes: Axes, steps: set[int]) -> None:
+    """Where the relative variance of n steps lies when their mean is nothing but noise."""
+    for n in steps if len(steps) == 1 else ():
+        axes.axhline(n, color=GREY, linewidth=0.8, linestyle="--")
+        axes.annotate(
+            f"n = {n} steps: noise alone", (0.99, n), xycoords=("axes fraction", "data"), xytext=(0, 3),
+            textcoords="offset points", ha="right", fontsize="small", color=GREY,
+        )  # fmt: skip
 
 
 def _form_keys() -> list[Line2D]:

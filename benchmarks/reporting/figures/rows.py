@@ -53,5 +53,6 @@ class Rows:
 
 
 def rows_of(arm: Arm, file: Callable[[Run], Path], load: Callable[[Path], Piece]) -> Rows:
-    """What `load` finds in the file of each run; a run without the file recorded nothing."""
-    return Rows(arm, [load(path) if (path := file(run)).exists() else None for run in arm.runs])
+    """What `load` finds in the file of each run; without the file, or with no row in it, nothing was recorded."""
+    found = [load(path) if (path := file(run)).exists() else {} for run in arm.runs]
+    return Rows(arm, [piece if any(map(len, piece.values())) else None for piece in found])

@@ -26,7 +26,10 @@ from benchmarks.reporting.stats import Array
 from benchmarks.reporting.tables import one_line
 
 DPI = 150
+LISTED = 8
 GREY = "#404040"
+CROWD = 20
+"""Seeds of one variant."""
 SETTINGS: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -42,6 +45,8 @@ SETTINGS: dict[str, Any] = {
 NOTE_POINTS = 7.5
 NOTE_CHARACTERS = 17
 """Per inch, at that size."""
+LOG_TICKS = {10.0: (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), 1e3: (1.0, 2.0, 5.0), math.inf: (1.0,)}
+"""Within a decade, by how many times the largest value is the smallest."""
 LEGEND_CHARACTERS, LEGEND_HANDLE = 14, 9
 """Per inch, and what the line before a name takes."""
 
@@ -139,9 +144,17 @@ def line(axes: Axes, at: Sequence[float] | Array, values: Array, look: Look, **c
     axes.plot(at, values, **(drawn | changes))
 
 
-def raw(axes: Axes, at: Sequence[float] | Array, values: Array, look: Look) -> None:
-    """One seed's points, paler than what is made of all seeds."""
-    line(axes, at, values, look, linestyle="-", linewidth=0.7, markersize=2.5, markevery=1, alpha=0.45)
+def raw_lines(axes: Axes, at: Iterable[Sequence[float] | Array], values: Array, look: Look) -> None:
+    """Each seed's points, paler than what is made of all seeds; `at` and `values` have a row for each.
+
+    A single seed is its own mean, which is drawn already. Many are drawn without markers, in an SVG as an image.
+    """
+    crowded = len(values) > CROWD
+    for place, of_seed in zip(at, values, strict=True) if len(values) > 1 else ():
+        line(
+            axes, place, of_seed, look, linestyle="-", linewidth=0.7, markersize=2.5, markevery=1, alpha=0.45,
+            rasterized=crowded, **({"marker": ""} if crowded else {}),
+        )  # fmt: skip
 
 
 def band(axes: Axes, at: Sequence[float] | Array, low: Array, high: Array, look: Look) -> None:
@@ -178,17 +191,28 @@ def whole_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def log_scale(axes: Axes) -> None:
-    """A logarithmic vertical axis with plain numbers."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
+def log_scale(axes: Axes, which: Literal["x", "y"], values: Array) -> None:
+    """A logarithmic axis for positive values, NaN aside, with plain numbers; without any it stays linear."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    subs = next(subs for span, subs in LOG_TICKS.items() if known.max() < span * known.min())
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def number(value: float, digits: int = 9) -> str:
     """As data files show it: with so many significant digits, nothing for NaN."""
     return "" if np.isnan(value) else f"{value:.{digits}g}"
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """`0, 5, 10`; the middle of a long list is left out: `0, 5, …, 145`."""
+    shown = [str(each) for each in numbers]
+    return ", ".join(shown if len(shown) <= LISTED else [*shown[: LISTED - 2], "…", shown[-1]])
 
 
 def sentence(*parts: str) -> str:
