@@ -142,3 +142,10 @@ def deep_search(domains: Mapping[str, str]) -> Columns:
 
 def _worded(name: str) -> str:
     return name.replace("_", " ").replace("-", " ").capitalize()
+
+
+PAPER_BENCHMARKS: Mapping[str, Columns] = {
+    name: COLUMNS[name] if name in COLUMNS else deep_search({})
+    for name in ("alfworld", "webshop", "deepsearch")
+}
+"""What the paper reports on, in its order, as far as it is known without a run."""

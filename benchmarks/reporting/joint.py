@@ -16,7 +16,7 @@ from benchmarks.reporting.main_tables import ERRORED, ONE_SEED
 from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, ArmRow, arm_row, label, variants
 from benchmarks.reporting.paper import PaperRow, footnotes, marks_of
 from benchmarks.reporting.paper_tables import in_order
-from benchmarks.reporting.provenance import model_size, provenance
+from benchmarks.reporting.provenance import provenance
 from benchmarks.reporting.tables import Table, csv_text, to_markdown
 
 JointName = Literal["table1", "table2"]
@@ -55,7 +55,7 @@ class Given:
     def described(self, method: str) -> str:
         """`0.85M params, scale smoke`: what keeps a row from being mistaken for the paper's; no model demonstrates."""
         scale = self.facts["scale"]
-        said = [] if method == EXPERT else [model_size(self.suite)]
+        said = [] if method == EXPERT else [self.suite.model_size]
         return ", ".join([*said, *([] if scale == "default" else [f"scale {scale}"])])
 
 
@@ -226,7 +226,7 @@ def _csv(
     lines: list[Sequence[object]] = []
     for block, given in pairs:
         if given is not None:
-            found = our_lines(list(given.rows.values()), model_size(given.suite))
+            found = our_lines(list(given.rows.values()), given.suite.model_size)
             lines += [(block.columns.title, given.suite.name, *line) for line in found]
     for rows in theirs:
         for block, row in zip(blocks, rows, strict=True):

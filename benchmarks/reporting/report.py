@@ -1,4 +1,4 @@
-"""One suite folder in, its tables, figures and their data out. The same records give the same bytes."""
+"""One suite folder in, its tables, figures, their data and the page out. The same records give the same bytes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-import numpy as np
 from rich.console import Console
 
-from benchmarks.reporting import cost, figures, long_form, main_tables, paper, paper_tables, tables
+from benchmarks.reporting import cost, figures, long_form, main_tables, page, paper, paper_tables, tables
 from benchmarks.reporting.files import write_report_files, written_before
 from benchmarks.reporting.latex import to_latex
-from benchmarks.reporting.load import Run, Suite, load_steps, load_suite
+from benchmarks.reporting.load import Suite, load_suite
 from benchmarks.reporting.outcomes import (
-    EXPERT,
-    WARM_START,
     ArmRow,
     Comparison,
     arm_row,
     comparisons,
     variants,
 )
-from benchmarks.reporting.provenance import model_size, provenance
+from benchmarks.reporting.provenance import provenance
 
 IMAGES = (".png", ".svg")
 
@@ -46,13 +43,14 @@ def write_report(
     *,
     planned_seeds: Sequence[int] | None = None,
 ) -> Report:
-    """Write tables and figures of the runs in `suite_folder` into `folder`, whose name they take, and print the tables.
+    """Write the report of the runs in `suite_folder` into `folder`, whose name they take, and print its tables.
 
     `planned_seeds`: which seeds every trained variant should have; by default all that any was started with.
-    Raises `RecordError` when a record is unreadable or the runs cannot be compared; nothing is written then.
+    Raises `RecordError` when a record is unreadable or the runs cannot be compared; an earlier report stays then, but
+    for the episodes of its page.
     """
     suite = replace(load_suite(suite_folder, planned_seeds), name=folder.name)
-    drawn = _figures(suite)
+    drawn = figures.build(suite)
     kept = _undrawable(suite, folder, drawn)
     rows = tuple(arm_row(suite, variant) for variant in variants(suite))
     found = comparisons(suite)
@@ -62,7 +60,13 @@ def write_report(
             f"{', '.join(_names(kept))} as drawn before: the step tables are not with these records"
         )
     shown, data = _tables(suite, rows, found, facts)
-    written = write_report_files(folder, {**_texts(shown, facts), **data, **drawn}, keep=kept)
+    beside = drawn | {name: (folder / name).read_bytes() for name in kept}
+    written = write_report_files(
+        folder,
+        {**_texts(shown, facts), **data, **drawn},
+        streamed=page.build(suite, shown, beside, facts),
+        keep=kept,
+    )
     if console is not None:
         tables.print_tables(console, shown, facts)
     return Report(folder, written, rows, found, facts)
@@ -71,7 +75,7 @@ def write_report(
 def write_figures(suite_folder: Path, folder: Path) -> tuple[Path, ...]:
     """The figures of a report alone; its other files stay. Raises `RecordError` as `write_report` does."""
     suite = replace(load_suite(suite_folder), name=folder.name)
-    drawn = _figures(suite)
+    drawn = figures.build(suite)
     keep = written_before(folder) - set(_earlier_figures(folder, drawn))
     return write_report_files(folder, drawn, keep={*keep, *_undrawable(suite, folder, drawn)})
 
@@ -82,7 +86,7 @@ def _tables(
     """The tables, and their data as CSV by file name."""
     columns = suite.columns
     papers = paper.rows_of(columns) if suite.runs and columns.paper else ()
-    size = model_size(suite)
+    size = suite.model_size
     shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns)]
     if papers:
         shown.append(paper_tables.paper_table(rows, found, papers, size, suite))
@@ -103,13 +107,10 @@ def _texts(shown: Sequence[tables.Table], facts: Mapping[str, str]) -> dict[str,
     }
 
 
-def _trained(suite: Suite) -> list[tuple[Run, ...]]:
-    return [suite.of(name) for name in variants(suite) if name not in (WARM_START, EXPERT) and suite.of(name)]
-
-
 def _has_steps(suite: Suite) -> bool:
     """Published records come without step tables, which are large."""
-    return any(run.step_file.exists() for arm in _trained(suite) for run in arm) or not _trained(suite)
+    trained = [run for run in suite.runs if run.info.kind == "train"]
+    return any(run.step_file.exists() for run in trained) or not trained
 
 
 def _undrawable(suite: Suite, folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
@@ -126,33 +127,3 @@ def _earlier_figures(folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
 
 def _names(files: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(PurePosixPath(name).stem for name in files))
-
-
-def _figures(suite: Suite) -> Mapping[str, bytes]:
-    """Figures and their data, by file name; without a trained run there is nothing to draw."""
-    arms = _trained(suite)
-    contents: dict[str, bytes] = {}
-    if arms:
-        kl = [figures.curve(arm, lambda row: row.kl_loss) for arm in arms]
-        learning = [figures.curve(arm, lambda row: row.success) for arm in arms]
-        contents |= {
-            "kl_loss.csv": figures.curve_csv(kl, "kl_loss").encode(),
-            "kl_loss.png": figures.draw_kl(kl),
-            "learning_curve.csv": figures.curve_csv(learning, "success").encode(),
-            "learning_curve.png": figures.draw_learning(learning),
-        }
-    bins = [found for arm in arms if _has_steps(suite) and (found := _entropy_bins(arm)) is not None]
-    if bins:
-        bars = paper.entropy_change()
-        contents["entropy_change.csv"] = figures.entropy_csv(bins, bars).encode()
-        contents["entropy_change.png"] = figures.draw_entropy(bins, bars)
-    return contents
-
-
-def _entropy_bins(runs: Sequence[Run]) -> figures.EntropyBins | None:
-    """None where no step was scored again after its update."""
-    steps = [load_steps(run.step_file) for run in runs]
-    before, after = (np.concatenate([one[name] for one in steps]) for name in ("entropy", "entropy_after"))
-    if not np.isfinite(after).any():
-        return None
-    return figures.entropy_bins(runs[0].info.variant, len(runs), before, after)

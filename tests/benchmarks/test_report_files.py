@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,21 @@ def test_files_in_sub_folders_are_written_and_those_of_an_earlier_report_go(tmp_
         "lens/x/1.js": b"5",
     }
     assert not (tmp_path / "lens" / "y").exists()
+
+
+def test_what_is_streamed_comes_first_and_is_known_to_the_next_report_if_it_fails(tmp_path: Path) -> None:
+    def failing() -> Iterator[tuple[str, bytes]]:
+        yield "lens/1.js", b"1"
+        raise RecordError("episodes.jsonl: damaged")
+
+    write_report_files(tmp_path, {"a.md": b"old"})
+    with pytest.raises(RecordError):
+        write_report_files(tmp_path, {"a.md": b"new"}, streamed=failing())
+    assert tree(tmp_path)["a.md"] == b"old"
+    write_report_files(tmp_path, {"a.md": b"new"}, streamed=[("b.js", b"2")])
+    assert set(tree(tmp_path)) == {"a.md", "b.js", MANIFEST}
+    with pytest.raises(ValueError, match="expected a path within its folder"):
+        write_report_files(tmp_path, {}, streamed=[("../b.js", b"2")])
 
 
 def test_what_no_report_wrote_stays_and_so_do_published_records(tmp_path: Path) -> None:
@@ -94,7 +110,7 @@ def test_a_report_that_dies_half_way_leaves_whole_files_and_the_next_one_cleans_
     def die_at_the_third(source: Path, target: Path) -> None:
         nonlocal written
         written += 1
-        if written == 3:  # the list of files comes first
+        if written == 2:
             raise KeyboardInterrupt
         real(source, target)
 
