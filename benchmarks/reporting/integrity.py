@@ -40,9 +40,7 @@ def _check_settings(path: Path, info: RunInfo) -> None:
     used = {"zeta": {info.empg.zeta}, "k": {info.empg.k, info.empg.k_f}}
     for name, value in settings_of(info.variant).items():
         if name in used and used[name] != {float(value)}:
-            raise RecordError(
-                f"{path}: variant is {info.variant!r} but config.learner.empg has {info.empg!r}"
-            )
+            raise RecordError(f"{path}: variant is {info.variant!r} but config.learner.empg has {info.empg}")
 
 
 def check_summary(path: Path, summary: Summary, info: RunInfo) -> None:

@@ -122,11 +122,15 @@ def label(variant: str) -> str:
 
 
 def variants(suite: Suite) -> tuple[str, ...]:
-    """Rows of the table: the expected ones, present or not, then any others, the demonstrator last."""
+    """Rows of the table: the expected ones, present or not, then any others, the demonstrator last.
+
+    Well-known ones are always in the same order, others as their suite lists them.
+    """
     started = {run.info.variant for run in suite.runs} | {info.variant for info in suite.incomplete}
     expected = {WARM_START, *(suite.variants or TABLE_1), *started} - {EXPERT}
     known = [name for name in LABELS if name in expected]
-    return (*known, *sorted(expected - LABELS.keys()), EXPERT)
+    listed = [name for name in suite.variants if name not in known]
+    return (*known, *listed, *sorted(expected - {*known, *listed}), EXPERT)
 
 
 def arm_row(suite: Suite, variant: str) -> ArmRow:

@@ -83,7 +83,7 @@ def _lines(
     shown = [*columns.parts, *columns.measures]
     ours = {row.variant: row for row in rows if row.variant not in (WARM_START, EXPERT)}
     theirs = {(row.base, row.method): row for row in paper}
-    methods = in_order((*ours, *(row.method for row in paper)))
+    methods = in_order((*(row.method for row in paper), *ours))
     lines = []
     for method in methods:
         own = ours.get(method)

@@ -59,3 +59,23 @@ def test_the_smoke_suite_runs_from_nothing_to_table_and_figures_and_then_has_not
     second = start(*command)
     assert second.returncode == 0, second.stdout + second.stderr
     assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_a_point_of_the_sensitivity_grid_runs_and_stands_in_its_table(tmp_path):
+    name = "alfworld-grpo-empg-zeta-0.1-k-1.0-s0"
+    options = ("--scale", "smoke", "--results", tmp_path)
+    trained = start("run-one", "sensitivity", name, *options)
+    assert trained.returncode == 0, trained.stdout + trained.stderr
+    folder = tmp_path / "runs" / "sensitivity-smoke"
+    empg = records.read_json(folder / name / "run.json")["config"]["learner"]["empg"]
+    assert (empg["zeta"], empg["k"], empg["k_f"]) == (0.1, 1.0, 1.0)
+    reported = start("report", "sensitivity", *options)
+    assert reported.returncode == 0, reported.stdout + reported.stderr
+    table = (tmp_path / "published" / "sensitivity-smoke" / "table.md").read_text()
+    rows = [line.split(" | ") for line in table.splitlines() if "ours (0.681M params)" in line]
+    assert [row[0] for row in rows] == [
+        f"| GRPO+EMPG, ζ={zeta}, k={k}, ours (0.681M params)"
+        for zeta, k in ((0.01, 1.0), (0.05, 1.0), (0.1, 1.0), (0.05, 0.5), (0.05, 1.5))
+    ]
+    assert [row[-1] == "— |" for row in rows] == [True, True, False, True, True]
