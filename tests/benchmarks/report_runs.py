@@ -151,6 +151,10 @@ def token_columns(seed: int) -> dict[str, Sequence[Any]]:
         "iteration": [0] * 20 + [1] * 20,
         "attempt": [0] * 40,
         "group": [place // 10 % 2 for place in range(40)],
+        "sample": [place // 5 % 2 for place in range(40)],
+        "step": [place % 5 for place in range(40)],
+        "text": [["look", " up", " it"]] * 40,
+        "logprob": [[-0.1, -0.2, -0.3]] * 40,
         "entropy": before.tolist(),
         "entropy_after": [None if place % 2 else (1.1 * row).tolist() for place, row in enumerate(before)],
     }
