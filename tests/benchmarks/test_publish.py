@@ -7,16 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import records
-from benchmarks.reporting import figures
 from tests.benchmarks.alfworld_runs import alfworld_suite
-from tests.benchmarks.report_runs import add_run, full_suite
+from tests.benchmarks.report_runs import add_run, full_suite, write_steps
 from tests.benchmarks.test_cli import call
 
-
-@pytest.fixture(autouse=True)
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "_png", lambda draw, size: b"not drawn")
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.fixture
@@ -70,18 +65,16 @@ def test_published_records_give_the_report_again_and_what_needs_step_tables_is_k
     call(capsys, "report", "webshop", "--results", results)
     folder = results / "published" / "webshop"
     first = tree(folder)
-    shutil.copytree(
-        results / "runs" / "webshop", folder / "runs", ignore=shutil.ignore_patterns("steps.parquet")
-    )
+    shutil.copytree(results / "runs" / "webshop", folder / "runs", ignore=shutil.ignore_patterns("*.parquet"))
     copied = tree(folder / "runs")
     shutil.rmtree(results / "runs")
     code, out, _ = call(capsys, "report", "--runs", folder / "runs", "--results", results)
     assert code == 0
-    assert "entropy_change as drawn before" in out
+    assert "credit, entropy_change, gradient_norm as drawn before" in out
     assert tree(folder / "runs") == copied
     now = {name: content for name, content in tree(folder).items() if not name.startswith("runs/")}
     assert now.keys() == first.keys()
-    assert {name for name in now if now[name] != first[name]} == {"table.md"}  # which says so
+    assert {name for name in now if now[name] != first[name]} == {"table.md", "index.html"}  # which say so
     assert call(capsys, "report", "webshop", "--results", results)[0] == 0  # found there by its name
     assert tree(folder / "runs") == copied
 
@@ -120,9 +113,8 @@ def test_figures_alone_leave_the_tables_as_they_are(
     assert call(capsys, "figures", "webshop", "--results", results)[0] == 0
     assert tree(folder) == before | {"table.md": b"kept"}
     for run in (results / "runs" / "webshop").glob("webshop-*-s0"):
-        records.write_parquet(
-            run / "steps.parquet", {"iteration": [0], "entropy": [0.5], "entropy_after": [None]}
-        )
+        (run / "tokens.parquet").unlink()
+        write_steps(run, {"iteration": [0], "entropy": [0.5], "entropy_after": [None]})
     call(capsys, "figures", "--results", results)
     assert not (folder / "entropy_change.png").exists()
     assert (folder / "table.md").read_text() == "kept"
