@@ -113,7 +113,7 @@ def test_figures_alone_leave_the_tables_as_they_are(
     assert call(capsys, "figures", "webshop", "--results", results)[0] == 0
     assert tree(folder) == before | {"table.md": b"kept"}
     for run in (results / "runs" / "webshop").glob("webshop-*-s0"):
-        (run / "tokens.parquet").unlink()
+        (run / "tokens.parquet").unlink(missing_ok=True)
         write_steps(run, {"iteration": [0], "entropy": [0.5], "entropy_after": [None]})
     call(capsys, "figures", "--results", results)
     assert not (folder / "entropy_change.png").exists()
