@@ -121,7 +121,7 @@ def test_the_paper_stands_beside_ours_by_type_and_so_does_what_empg_adds(suite: 
 
 def test_there_is_no_score_and_differences_are_of_all_tasks(suite: Path) -> None:
     report = report_of(alfworld_suite(suite))
-    columns = ["mode", "success", "McNemar p", "tasks × seeds", "success difference is"]
+    columns = ["mode", "success", "Holm p", "tasks × seeds", "success difference is"]
     assert cells(report, "comparison") == columns
     won = cells(report, "GRPO − warm start")
     assert (won[1].split(" ")[0], won[3]) == ("+22.4", "134 × 1")  # 30 of 134
