@@ -3,6 +3,9 @@
 PYTHON   ?= python3
 PIP_ARGS ?=
 SUITE    ?= webshop
+A        ?=
+B        ?=
+OUT      ?=
 SCALE    ?= default
 SEEDS    ?= 1
 DATA     ?=
@@ -29,7 +32,7 @@ BOARDS  = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb)
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -76,6 +79,16 @@ sensitivity: setup $(BOARDS)  ## ALFWorld, GRPO+EMPG over zeta and k (the paper'
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)
 
+# Playwright's own download is not to be had everywhere; the system's browser is.
+browser:  ## install a headless browser for the tests of the page, where apt-get can
+	@for name in "$$EMPG_CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \
+	    command -v "$$name" >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; then exit 0; fi; \
+	echo 'NOT INSTALLED: a browser; the tests of the page will be skipped.' \
+	    'Install Chromium by hand, or name one in EMPG_CHROMIUM.' >&2; exit 1
+
 test: export OMP_NUM_THREADS = 1
 test: setup $(VENV)/official  ## format, lint, types and all tests
 	$(BIN)/ruff format --check .
@@ -118,6 +131,9 @@ table1: setup  ## the paper's Table 1 with our runs: ALFWORLD=, WEBSHOP= other f
 table2: setup  ## the paper's Table 2 with our runs: ABLATION=, DEEPSEARCH= other folders of runs
 	$(BIN)/python -m benchmarks table2 --results '$(RESULTS)' \
 	    $(if $(ABLATION),--ablation '$(ABLATION)') $(if $(DEEPSEARCH),--deepsearch '$(DEEPSEARCH)')
+
+compare: setup  ## two variants, suites or groups of runs on the same tasks: A=grpo B=grpo+empg SUITE=webshop
+	$(BIN)/python -m benchmarks compare '$(A)' '$(B)' --suite '$(SUITE)' $(CHOICES) $(if $(OUT),--out '$(OUT)')
 
 clean:  ## remove the virtual environment and caches; keeps results
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

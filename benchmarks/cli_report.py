@@ -81,6 +81,41 @@ def table2(
     publish_joint("table2", (ablation, deepsearch), results, console)
 
 
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="The side that is compared with.")],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The side that is judged: differences are B minus A.")
+    ],
+    suite: Annotated[
+        str, typer.Option(help="Whose variants are meant: a suite, or a folder of runs.")
+    ] = "webshop",
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; by default RESULTS/published/compare/A-vs-B.")
+    ] = None,
+    scale: Scale = "default",
+    data: Data = None,
+    results: Results = Path("results"),
+) -> None:
+    """Compare two variants, suites or groups of runs on the same tasks.
+
+    A and B are each a variant of --suite, the name of a suite that has runs, a folder of runs or of one run, or a
+    glob of run folders in quotes. Two suites are compared variant by variant.
+
+    Two variants: compare grpo grpo+empg --suite alfworld
+
+    Two suites, such as runs of two commits or models: compare webshop other/results/runs/webshop
+
+    Groups of runs: compare 'results/runs/webshop/*grpo-s*' 'results/runs/webshop/*grpo-empg-s*'
+
+    One run against the demonstrator: compare results/runs/webshop/webshop-grpo-s0 expert
+    """
+    from benchmarks.publish import publish_comparison
+
+    runs = Path(suite) if Path(suite).is_dir() else _records(suite, scale, data, results)
+    publish_comparison((a, b), runs, results, out, console)
+
+
 def _records(suite: str, scale: str, data: Path | None, results: Path) -> Path:
     """Where a suite's runs are; a suite at its default scale may also be named by its folder."""
     from benchmarks.reporting.places import records_of

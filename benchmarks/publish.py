@@ -11,10 +11,12 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.config import ConfigError
+from benchmarks.reporting.compare_report import compared_name, write_comparison
+from benchmarks.reporting.compare_sides import open_sides
 from benchmarks.reporting.files import write_whole
 from benchmarks.reporting.joint import SUITES, JointName, joint_table
 from benchmarks.reporting.load import Suite, load_suite
-from benchmarks.reporting.places import PUBLISHED, RUNS, published, records_of, suites_with_runs
+from benchmarks.reporting.places import COMPARISONS, PUBLISHED, RUNS, published, records_of, suites_with_runs
 from benchmarks.reporting.report import write_figures, write_report
 from benchmarks.reporting.schema import RecordError
 from benchmarks.reporting.tables import print_tables
@@ -47,6 +49,17 @@ def publish_joint(name: JointName, chosen: tuple[str, str], results: Path, conso
         write_whole(results / PUBLISHED / file, content)
     print_tables(console, [joint.table], joint.facts)
     _say(console, f"{name}: {results / PUBLISHED / name}.md, .csv, .tex")
+
+
+def publish_comparison(
+    sides: tuple[str, str], runs: Path, results: Path, out: Path | None, console: Console
+) -> None:
+    """A against B; `runs`: of the suite whose variants they may name; `out`: by default a folder below `compare`."""
+    with _readable():
+        a, b = open_sides(*sides, runs, results)
+        folder = out or published(results, COMPARISONS) / compared_name(a, b)
+        write_comparison(a, b, folder, console)
+    _say(console, f"comparison: {folder}")
 
 
 def publish_all(publish: Publish, results: Path, console: Console) -> None:
@@ -98,10 +111,10 @@ def _place(runs: Path, results: Path) -> Path:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Errors of records as errors for the command line."""
+    """Errors of records and of the disk as errors for the command line."""
     try:
         yield
-    except RecordError as error:
+    except (RecordError, OSError) as error:
         raise ConfigError(str(error)) from error
 
 

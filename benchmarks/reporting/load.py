@@ -6,7 +6,7 @@ scale are refused. What is not there yet is not an error: it is listed, and show
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -102,16 +102,26 @@ def load_suite(folder: Path, planned_seeds: Sequence[int] | None = None) -> Suit
     `planned_seeds`: the seeds each trained variant should have; by default all that any was started with.
     Raises `RecordError`.
     """
+    return load_runs(folder.name, run_folders(folder), planned_seeds)
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """What lies in a suite folder as a run or in the place of one; raises `RecordError` where nothing is a run."""
     if not folder.is_dir():
         raise RecordError(f"{folder}: no such suite folder; expected a folder of run folders")
     places = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    records = {path: load_info(path) for path in places if (path / "run.json").exists()}
-    if not records:
+    if not any((path / "run.json").exists() for path in places):
         raise RecordError(f"{folder}: holds no runs; expected sub-folders with run.json")
+    return places
+
+
+def load_runs(name: str, places: Sequence[Path], planned_seeds: Sequence[int] | None = None) -> Suite:
+    """The same for run folders from anywhere, at least one of them with `run.json`."""
+    records = {path: load_info(path) for path in places if (path / "run.json").exists()}
     check_comparable(records)
     runs = [load_run(path, info) for path, info in records.items() if (path / "summary.json").exists()]
     runs.sort(key=lambda run: (run.info.variant, run.info.seed))
-    _check_same_tasks(runs)
+    check_same_tasks(runs)
     words = [
         panel_words(path / "run.json", info)
         for path, info in records.items()
@@ -119,7 +129,7 @@ def load_suite(folder: Path, planned_seeds: Sequence[int] | None = None) -> Suit
     ]
     started = sorted({info.seed for info in records.values() if info.kind == "train"})
     return Suite(
-        name=folder.name,
+        name=name,
         runs=tuple(runs),
         incomplete=tuple(info for path, info in records.items() if not (path / "summary.json").exists()),
         strangers=tuple(path.name for path in places if path not in records),
@@ -143,17 +153,30 @@ def load_info(folder: Path) -> RunInfo:
     return info
 
 
-def check_comparable(records: dict[Path, RunInfo]) -> None:
+def check_comparable(records: Mapping[Path, RunInfo]) -> None:
     """Refuse runs of unequal panels, data, scale or suite, and two runs of the same variant and seed."""
     (first_path, first), *others = records.items()
     seen = {(first.variant, first.seed): first_path}
-    panels = {split: (first_path, panel) for split, panel in first.panels.items()}
     for path, info in others:
         twin = seen.setdefault((info.variant, info.seed), path)
         if twin != path:
             raise RecordError(
                 f"{path} and {twin} are both {info.variant} with seed {info.seed}; expected one of each"
             )
+        _refuse_unequal("suite", info.suite, first.suite, path, first_path)
+    check_same_ground(records)
+
+
+def check_same_ground(records: Mapping[Path, RunInfo], apart: Collection[str] = ()) -> None:
+    """Refuse runs of unequal benchmark, scale, panels or world: its data, its step limit and all else that it states.
+
+    apart: facts of the world that may differ.
+    """
+    (first_path, first), *others = records.items()
+    panels = {split: (first_path, panel) for split, panel in first.panels.items()}
+    for path, info in others:
+        for name in ("benchmark", "scale"):
+            _refuse_unequal(name, getattr(info, name), getattr(first, name), path, first_path)
         for split, panel in info.panels.items():
             known_path, known = panels.setdefault(split, (path, panel))
             if panel != known:
@@ -162,9 +185,7 @@ def check_comparable(records: dict[Path, RunInfo]) -> None:
                     f"{panel.digest} ({panel.size} tasks) "
                     f"against {known.digest} ({known.size} tasks); such runs are not compared"
                 )
-        for name in ("suite", "benchmark", "scale"):
-            _refuse_unequal(name, getattr(info, name), getattr(first, name), path, first_path)
-        for name in sorted(info.world.keys() | first.world.keys()):
+        for name in sorted((info.world.keys() | first.world.keys()) - set(apart)):
             _refuse_unequal(f"world.{name}", info.world.get(name), first.world.get(name), path, first_path)
 
 
@@ -216,7 +237,7 @@ def _metrics(path: Path) -> tuple[IterationRow, ...]:
     return logged
 
 
-def _check_same_tasks(runs: Sequence[Run]) -> None:
+def check_same_tasks(runs: Sequence[Run]) -> None:
     """Equal hashes promise equal tasks; the episodes must keep the promise."""
     known: tuple[Path, tuple[str, ...]] | None = None
     for run in runs:

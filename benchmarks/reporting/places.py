@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 RUNS, PUBLISHED = "runs", "published"
+COMPARISONS = "compare"
+"""Below `published`, beside the reports of suites."""
 
 
 def published(results: Path, name: str) -> Path:

@@ -71,6 +71,8 @@ class RunInfo(Record):
     dirty: bool | None
     device: Any = None
     machine: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    """Of Python and the packages that decide results."""
     world: dict[str, Any]
     panels: dict[str, Panel]
     policy: dict[str, Any] | None = None
