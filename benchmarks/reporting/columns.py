@@ -142,3 +142,11 @@ def deep_search(domains: Mapping[str, str]) -> Columns:
 
 def _worded(name: str) -> str:
     return name.replace("_", " ").replace("-", " ").capitalize()
+
+
+PAPER_BENCHMARKS: Mapping[str, Columns] = {
+    "alfworld": COLUMNS["alfworld"],
+    "webshop": COLUMNS["webshop"],
+    "deepsearch": deep_search(PAPER_DOMAINS),
+}
+"""What the paper reports on, in its order."""

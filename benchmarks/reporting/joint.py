@@ -8,7 +8,7 @@ from typing import Literal
 
 from benchmarks.reporting import paper
 from benchmarks.reporting.cells import MISSING, part_cell, seeds_cell
-from benchmarks.reporting.columns import COLUMNS, PAPER_DOMAINS, Columns, deep_search
+from benchmarks.reporting.columns import PAPER_BENCHMARKS, Columns
 from benchmarks.reporting.latex import to_latex
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.long_form import CSV_COLUMNS, our_lines, paper_lines
@@ -16,7 +16,7 @@ from benchmarks.reporting.main_tables import ERRORED, ONE_SEED
 from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, ArmRow, arm_row, label, variants
 from benchmarks.reporting.paper import PaperRow, footnotes, marks_of
 from benchmarks.reporting.paper_tables import in_order
-from benchmarks.reporting.provenance import model_size, provenance
+from benchmarks.reporting.provenance import provenance
 from benchmarks.reporting.tables import Table, csv_text, to_markdown
 
 JointName = Literal["table1", "table2"]
@@ -55,7 +55,7 @@ class Given:
     def described(self, method: str) -> str:
         """`0.85M params, scale smoke`: what keeps a row from being mistaken for the paper's; no model demonstrates."""
         scale = self.facts["scale"]
-        said = [] if method == EXPERT else [model_size(self.suite)]
+        said = [] if method == EXPERT else [self.suite.model_size]
         return ", ".join([*said, *([] if scale == "default" else [f"scale {scale}"])])
 
 
@@ -95,7 +95,7 @@ def joint_table(name: JointName, first: Suite | None, second: Suite | None) -> J
 
 def _table_1(alfworld: Suite | None, webshop: Suite | None) -> Joint:
     """ALFWorld by task type and on all tasks; WebShop score and success."""
-    games, shop = COLUMNS["alfworld"], COLUMNS["webshop"]
+    games, shop = PAPER_BENCHMARKS["alfworld"], PAPER_BENCHMARKS["webshop"]
     blocks = (
         Block(games, _parts(games) | {"success": "ALFWorld, all"}),
         Block(shop, {"score": "WebShop, score", "success": "WebShop, success"}),
@@ -107,7 +107,7 @@ def _table_1(alfworld: Suite | None, webshop: Suite | None) -> Joint:
 
 def _table_2(ablation: Suite | None, deepsearch: Suite | None) -> Joint:
     """Deep Search by data set, in domain, out of domain and overall."""
-    columns = deep_search(PAPER_DOMAINS)
+    columns = PAPER_BENCHMARKS["deepsearch"]
     blocks = (Block(columns, _parts(columns) | {"success": "Overall"}),)
     methods = tuple(row.method for row in paper.rows_of(columns))
     ours = [Ours((Given.of(ablation),), methods, SUITES["table2"][0])]
@@ -226,7 +226,7 @@ def _csv(
     lines: list[Sequence[object]] = []
     for block, given in pairs:
         if given is not None:
-            found = our_lines(list(given.rows.values()), model_size(given.suite))
+            found = our_lines(list(given.rows.values()), given.suite.model_size)
             lines += [(block.columns.title, given.suite.name, *line) for line in found]
     for rows in theirs:
         for block, row in zip(blocks, rows, strict=True):

@@ -10,16 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-
-import numpy as np
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from benchmarks.reporting.columns import Columns, columns_of
 from benchmarks.reporting.evaluations import Evaluation, check_totals, evaluated_rows, evaluations
 from benchmarks.reporting.integrity import check_info, check_metrics, check_summary
 from benchmarks.reporting.schema import (
     EVALUATED_SPLIT,
+    IterationRecord,
     IterationRow,
     RecordError,
     RunInfo,
@@ -33,7 +31,8 @@ from benchmarks.reporting.schema import (
 from benchmarks.reporting.task_types import join_types, panel_words, types_of_tasks
 
 FORMAT = 1
-STEP_COLUMNS = ("iteration", "entropy", "entropy_after")
+
+ByIteration = TypeVar("ByIteration", bound=IterationRecord)
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,21 @@ class Run:
     def step_file(self) -> Path:
         """The table of agent steps; absent for policies that were not trained."""
         return self.folder / "steps.parquet"
+
+    @property
+    def token_file(self) -> Path:
+        """The tokens of some recorded groups of steps; absent where none were recorded."""
+        return self.folder / "tokens.parquet"
+
+    @property
+    def gradient_file(self) -> Path:
+        """The gradients of some steps, one by one; absent where none were probed."""
+        return self.folder / "gradients.parquet"
+
+    @property
+    def variance_file(self) -> Path:
+        """The spread of those gradients, by iteration; absent where none were probed."""
+        return self.folder / "gradients.jsonl"
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,13 @@ class Suite:
     def tasks_of(self, *task_types: str) -> frozenset[str]:
         """The panel's tasks of some types; under an unknown type (`""`) those that always failed to start."""
         return frozenset(task for task in self.task_ids if self.task_types.get(task, "") in task_types)
+
+    @property
+    def model_size(self) -> str:
+        """Parameters of the policies, such as `0.66M params`."""
+        stated = {(run.info.policy or {}).get("parameters") for run in self.runs}
+        counts = sorted(count for count in stated if isinstance(count, int))
+        return " and ".join(f"{count / 1e6:.3g}M params" for count in counts) or "model size not recorded"
 
     def of(self, variant: str) -> tuple[Run, ...]:
         """The complete runs of a variant, by seed."""
@@ -210,7 +231,7 @@ def load_run(folder: Path, info: RunInfo) -> Run:
     found = evaluations(path, episodes, panel)
     for mode, totals in summary.eval.get(EVALUATED_SPLIT, {}).items():
         check_totals(summary_path, mode, totals, found.get(mode))
-    metrics = _metrics(folder / "metrics.jsonl") if info.kind == "train" else ()
+    metrics = rising(IterationRow, folder / "metrics.jsonl") if info.kind == "train" else ()
     check_metrics(folder / "metrics.jsonl", metrics, summary.iterations)
     types = types_of_tasks(path, episodes, columns_of(info).types)
     timing = folder / "timing.jsonl"
@@ -227,8 +248,9 @@ def load_run(folder: Path, info: RunInfo) -> Run:
     )
 
 
-def _metrics(path: Path) -> tuple[IterationRow, ...]:
-    logged = tuple(rows(IterationRow, path))
+def rising(model: type[ByIteration], path: Path) -> tuple[ByIteration, ...]:
+    """The rows of a JSON Lines file with one row an iteration, in order; raises `RecordError` for any other."""
+    logged = tuple(rows(model, path))
     for before, after in pairwise(logged):
         if after.iteration <= before.iteration:
             raise RecordError(
@@ -248,14 +270,3 @@ def check_same_tasks(runs: Sequence[Run]) -> None:
                 raise RecordError(
                     f"{run.folder} and {known[0]} evaluated different tasks, such as {strange!r}"
                 )
-
-
-def load_steps(path: Path) -> dict[str, NDArray[np.float64]]:
-    """`STEP_COLUMNS` of a step table as float arrays, all equally long; NaN where a value is absent."""
-    try:
-        table = pq.read_table(path, columns=list(STEP_COLUMNS))
-    except (OSError, ValueError) as error:  # pyarrow's own errors are both
-        raise RecordError(f"{path}: not a readable step table: {error}") from error
-    if missing := sorted(set(STEP_COLUMNS) - set(table.column_names)):
-        raise RecordError(f"{path}: lacks the columns {missing}; expected {list(STEP_COLUMNS)}")
-    return {name: np.asarray(table.column(name).to_pandas(), dtype=np.float64) for name in STEP_COLUMNS}

@@ -58,13 +58,6 @@ def _errors(runs: Sequence[Run]) -> str:
     return "; ".join(shown)
 
 
-def model_size(suite: Suite) -> str:
-    """Parameters of the policies, such as `0.66M params`."""
-    stated = {(run.info.policy or {}).get("parameters") for run in suite.runs}
-    counts = sorted(count for count in stated if isinstance(count, int))
-    return " and ".join(f"{count / 1e6:.3g}M params" for count in counts) or "model size not recorded"
-
-
 def _distinct(values: Iterator[str]) -> str:
     return "; ".join(dict.fromkeys(values)) or "not recorded"
 

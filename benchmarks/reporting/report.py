@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-import numpy as np
 from rich.console import Console
 
 from benchmarks.reporting import cost, figures, long_form, main_tables, paper, paper_tables, tables
 from benchmarks.reporting.files import write_report_files, written_before
 from benchmarks.reporting.latex import to_latex
-from benchmarks.reporting.load import Run, Suite, load_steps, load_suite
+from benchmarks.reporting.load import Run, Suite, load_suite
 from benchmarks.reporting.outcomes import (
     EXPERT,
     WARM_START,
@@ -22,7 +21,7 @@ from benchmarks.reporting.outcomes import (
     comparisons,
     variants,
 )
-from benchmarks.reporting.provenance import model_size, provenance
+from benchmarks.reporting.provenance import provenance
 
 IMAGES = (".png", ".svg")
 
@@ -52,7 +51,7 @@ def write_report(
     Raises `RecordError` when a record is unreadable or the runs cannot be compared; nothing is written then.
     """
     suite = replace(load_suite(suite_folder, planned_seeds), name=folder.name)
-    drawn = _figures(suite)
+    drawn = figures.build(suite)
     kept = _undrawable(suite, folder, drawn)
     rows = tuple(arm_row(suite, variant) for variant in variants(suite))
     found = comparisons(suite)
@@ -71,7 +70,7 @@ def write_report(
 def write_figures(suite_folder: Path, folder: Path) -> tuple[Path, ...]:
     """The figures of a report alone; its other files stay. Raises `RecordError` as `write_report` does."""
     suite = replace(load_suite(suite_folder), name=folder.name)
-    drawn = _figures(suite)
+    drawn = figures.build(suite)
     keep = written_before(folder) - set(_earlier_figures(folder, drawn))
     return write_report_files(folder, drawn, keep={*keep, *_undrawable(suite, folder, drawn)})
 
@@ -82,7 +81,7 @@ def _tables(
     """The tables, and their data as CSV by file name."""
     columns = suite.columns
     papers = paper.rows_of(columns) if suite.runs and columns.paper else ()
-    size = model_size(suite)
+    size = suite.model_size
     shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns)]
     if papers:
         shown.append(paper_tables.paper_table(rows, found, papers, size, suite))
@@ -126,33 +125,3 @@ def _earlier_figures(folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
 
 def _names(files: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(PurePosixPath(name).stem for name in files))
-
-
-def _figures(suite: Suite) -> Mapping[str, bytes]:
-    """Figures and their data, by file name; without a trained run there is nothing to draw."""
-    arms = _trained(suite)
-    contents: dict[str, bytes] = {}
-    if arms:
-        kl = [figures.curve(arm, lambda row: row.kl_loss) for arm in arms]
-        learning = [figures.curve(arm, lambda row: row.success) for arm in arms]
-        contents |= {
-            "kl_loss.csv": figures.curve_csv(kl, "kl_loss").encode(),
-            "kl_loss.png": figures.draw_kl(kl),
-            "learning_curve.csv": figures.curve_csv(learning, "success").encode(),
-            "learning_curve.png": figures.draw_learning(learning),
-        }
-    bins = [found for arm in arms if _has_steps(suite) and (found := _entropy_bins(arm)) is not None]
-    if bins:
-        bars = paper.entropy_change()
-        contents["entropy_change.csv"] = figures.entropy_csv(bins, bars).encode()
-        contents["entropy_change.png"] = figures.draw_entropy(bins, bars)
-    return contents
-
-
-def _entropy_bins(runs: Sequence[Run]) -> figures.EntropyBins | None:
-    """None where no step was scored again after its update."""
-    steps = [load_steps(run.step_file) for run in runs]
-    before, after = (np.concatenate([one[name] for one in steps]) for name in ("entropy", "entropy_after"))
-    if not np.isfinite(after).any():
-        return None
-    return figures.entropy_bins(runs[0].info.variant, len(runs), before, after)

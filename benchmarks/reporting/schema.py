@@ -96,10 +96,15 @@ class RunInfo(Record):
         return parse(_TaskTypes, json.dumps(self.world).encode(), f"run {self.run}: world").task_types
 
 
-class IterationRow(Record):
-    """The columns of `metrics.jsonl` that are drawn or added up; None where a value is not defined."""
+class IterationRecord(Record):
+    """A row that belongs to one iteration of training."""
 
     iteration: int = Field(ge=0)
+
+
+class IterationRow(IterationRecord):
+    """The columns of `metrics.jsonl` that are drawn or added up; None where a value is not defined."""
+
     sampled_tokens_total: int | None = None
     success: float | None
     kl_loss: float | None
@@ -116,6 +121,18 @@ class TimingRow(Record):
     collect: float | None = None
     score: float | None = None
     update: float | None = None
+
+
+class VarianceRow(IterationRecord):
+    """A row of `gradients.jsonl`: the step gradients of one probed iteration, plain and scaled by g."""
+
+    steps: int = Field(ge=1)
+    plain_variance: float | None
+    """Trace of the sample covariance over steps, 0 up to rounding where they are equal; None for a single step."""
+    plain_mean_sq: float
+    """Squared norm of the mean over steps."""
+    scaled_variance: float | None
+    scaled_mean_sq: float
 
 
 class EpisodeRow(Record):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.reporting.figures import style
 from benchmarks.run import execute
 from tests.benchmarks.tiny import planned, write_policy, write_suite
 
@@ -49,3 +50,9 @@ def straight(tiny_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     with single_thread():
         execute(run, folder / "cache")
     return run.folder
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures keep their data and are not drawn, which takes most of a report's time."""
+    monkeypatch.setattr(style, "render", lambda chart: {"png": b"not drawn", "svg": b"not drawn"})

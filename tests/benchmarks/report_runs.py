@@ -72,10 +72,9 @@ def add_run(
     records.write_jsonl(folder / "eval.jsonl", rows)
     if kind == "train":
         records.write_jsonl(folder / "metrics.jsonl", metrics(iterations, kl, success))
-        if steps is not None:
-            records.write_parquet(folder / "steps.parquet", steps)
-        else:
-            records.write_parquet(folder / "steps.parquet", step_columns(seed))
+        write_steps(folder, step_columns(seed, variant) if steps is None else steps)
+        write_tokens(folder, token_columns(seed))
+        write_gradients(folder, gradient_columns(seed), variance_rows(seed))
     if complete:
         summary = {"iterations": len(iterations) if kind == "train" else 0, "eval": totals(rows)}
         records.write_json(folder / "summary.json", summary)
@@ -113,15 +112,88 @@ def metrics(
     ]
 
 
-def step_columns(seed: int) -> dict[str, Sequence[float | None]]:
+def write_steps(folder: Path, columns: Mapping[str, Sequence[float | None]]) -> None:
+    """A step table; columns that are not given say that EMPG is off."""
+    size = max(map(len, columns.values()), default=0)
+    off = {"g": [1.0] * size, "f": [0.0] * size, "raw_advantage": [0.0] * size, "advantage": [0.0] * size}
+    records.write_parquet(folder / "steps.parquet", off | dict(columns))
+
+
+def step_columns(seed: int, variant: str) -> dict[str, Sequence[float | None]]:
     random = np.random.default_rng(seed)
     before = random.gamma(2.0, 0.2, size=200)
     after = before + 0.1 * before + random.normal(0.0, 0.05, size=200)
-    return {
+    columns: dict[str, Sequence[float | None]] = {
         "iteration": [0] * 100 + [1] * 100,
         "entropy": before.tolist(),
         "entropy_after": [None if place % 4 == 0 else value for place, value in enumerate(after.tolist())],
     }
+    if "+" in variant:
+        normalised = (before - before.min()) / np.ptp(before)
+        g = np.exp(-normalised) / np.exp(-normalised).mean()
+        f = np.where(np.arange(200) % 4 == 3, 0.0, np.roll(np.exp(-normalised), -1))
+        raw = random.choice([-1.0, 0.0, 1.0], size=200)
+        final = raw * g + 0.05 * f
+        modulated = {"g": g, "f": f, "raw_advantage": raw, "advantage": final - final.mean()}
+        columns |= {name: values.tolist() for name, values in modulated.items()}
+    return columns
+
+
+def write_tokens(folder: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    records.write_parquet(folder / "tokens.parquet", columns)
+
+
+def token_columns(seed: int) -> dict[str, Sequence[Any]]:
+    """40 steps of three tokens each in four groups; every other step was scored again."""
+    random = np.random.default_rng(seed)
+    before = random.gamma(1.0, 0.2, size=(40, 3))
+    return {
+        "iteration": [0] * 20 + [1] * 20,
+        "attempt": [0] * 40,
+        "group": [place // 10 % 2 for place in range(40)],
+        "entropy": before.tolist(),
+        "entropy_after": [None if place % 2 else (1.1 * row).tolist() for place, row in enumerate(before)],
+    }
+
+
+def write_gradients(
+    folder: Path, columns: Mapping[str, Sequence[float]], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    records.write_parquet(folder / "gradients.parquet", columns)
+    records.write_jsonl(folder / "gradients.jsonl", rows)
+
+
+def gradient_columns(seed: int) -> dict[str, Sequence[float]]:
+    """40 steps of 20 trajectories, on average as the proposition says."""
+    random = np.random.default_rng(seed)
+    renyi2 = random.gamma(2.0, 0.2, size=40)
+    expected = -np.expm1(-renyi2)
+    return {
+        "iteration": [0] * 20 + [2] * 20,
+        "attempt": [0] * 40,
+        "group": [place % 20 // 10 for place in range(40)],
+        "sample": [place % 10 // 2 for place in range(40)],
+        "step": [place % 2 for place in range(40)],
+        "tokens": random.integers(1, 9, size=40).tolist(),
+        "renyi2": renyi2.tolist(),
+        "logit_gradient_sq": (expected + random.normal(0.0, 0.05, size=40)).tolist(),
+        "logit_gradient_expected": expected.tolist(),
+        "gradient_norm": (2.0 * renyi2).tolist(),
+    }
+
+
+def variance_rows(seed: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "iteration": iteration,
+            "steps": 20,
+            "plain_variance": 2.0,
+            "plain_mean_sq": 0.5,
+            "scaled_variance": 1.5 + 0.1 * seed,
+            "scaled_mean_sq": 0.5,
+        }
+        for iteration in (0, 2)
+    ]
 
 
 def full_suite(suite: Path, seeds: Sequence[int] = (0,)) -> Path:

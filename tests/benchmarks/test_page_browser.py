@@ -117,7 +117,9 @@ def test_tokens_are_shaded_by_entropy_with_a_legend_in_nats(watched: Watched, pa
     ]
     assert shades == [0.0, 0.5, 0.707, 0.866, 1.0]  # roots of 0, 1/4, 1/2, 3/4, 1
     assert page.locator(".tokens").first.text_content() == "Thought: think 0\nAction: search[word 0]<|end|>"
-    assert page.locator(".token-legend").text_content() == "Token entropy, nats (square-root scale)0.000.502.00"
+    assert (
+        page.locator(".token-legend").text_content() == "Token entropy, nats (square-root scale)0.000.502.00"
+    )
     page.get_by_text("5 tokens as a table").first.click()
     assert page.locator(".token-table tbody tr").nth(2).text_content() == "\\n1.000−0.800"
 

@@ -17,9 +17,7 @@ from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, label
 from benchmarks.reporting.report import Report
 from tests.benchmarks.report_runs import add_run, full_suite, report_of
 
-FIGURES = {
-    f"{name}.{kind}" for name in ("kl_loss", "learning_curve", "entropy_change") for kind in ("csv", "png")
-}
+FIGURES = set(figures.FILES)
 TEXTS = {"table.md", "table.tex", "table.csv", "differences.csv", "cost.csv"}
 
 
@@ -29,10 +27,10 @@ def suite(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of a report's time; tests that need it take the fixture `drawn`."""
+def _fast(request: pytest.FixtureRequest) -> None:
+    """Tests that need figures to be drawn take the fixture `drawn`."""
     if "drawn" not in request.fixturenames:
-        monkeypatch.setattr(figures, "_png", lambda draw, size: b"not drawn")
+        request.getfixturevalue("undrawn")
 
 
 @pytest.fixture
@@ -79,15 +77,6 @@ def test_a_figure_that_no_longer_applies_does_not_stay_behind(suite: Path) -> No
     (run / "summary.json").unlink()
     report_of(suite)
     assert not (report.folder / "kl_loss.png").exists()
-
-
-def test_without_steps_scored_again_there_is_no_entropy_figure(suite: Path) -> None:
-    steps = {"iteration": [0, 0], "entropy": [0.5, 0.25], "entropy_after": [None, None]}
-    add_run(suite, "grpo", steps=steps)
-    report = report_of(suite)
-    assert {path.name for path in report.files} == TEXTS | (
-        FIGURES - {"entropy_change.csv", "entropy_change.png"}
-    )
 
 
 def test_missing_runs_are_dashes_and_missing_seeds_are_counted(suite: Path) -> None:

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from rich.console import Console
 
-from benchmarks.reporting import figures
 from benchmarks.reporting.columns import of_type
+from benchmarks.reporting.figures import style
 from benchmarks.reporting.load import load_suite
 from benchmarks.reporting.outcomes import arm_row, compare
 from benchmarks.reporting.report import Report
@@ -35,13 +35,13 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text of the figures, which are laid out but not rendered."""
     found: list[str] = []
 
-    def lay_out(draw, size):
+    def lay_out(chart):
         figure = Figure()
-        draw(figure)
-        found.extend(text.get_text() for text in figure.findobj(Text))
-        return b"not rendered"
+        chart.draw(figure)
+        found.extend([chart.note, *(text.get_text() for text in figure.findobj(Text))])
+        return {"png": b"not rendered", "svg": b"not rendered"}
 
-    monkeypatch.setattr(figures, "_png", lay_out)
+    monkeypatch.setattr(style, "render", lay_out)
     return found
 
 
@@ -238,7 +238,7 @@ def test_a_terminal_shows_every_cell_whole_in_as_many_blocks_as_it_needs(
 def test_every_file_is_written_and_none_speaks_of_another_benchmark(suite: Path, texts: list[str]) -> None:
     report = report_of(alfworld_suite(suite, seeds=(0, 1)))
     assert {"table.md", "table.tex", "cost.csv", "kl_loss.png"} <= {path.name for path in report.files}
-    written = " ".join(path.read_text() for path in report.files if path.suffix != ".png")
+    written = " ".join(path.read_text() for path in report.files if path.suffix not in (".png", ".svg"))
     assert "webshop" not in (written + " ".join(texts)).lower()
     assert "Paper, Figure 3 (ALFWorld, after RL)" in texts
 

@@ -14,6 +14,8 @@ from benchmarks.reporting.schema import RecordError
 from tests.benchmarks.alfworld_runs import rewrite
 from tests.benchmarks.report_runs import PANEL, add_run, report_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 KINDS = {"bridge": "id", "same": "id", "bridge3": "ood"}
 SIZES = {"bridge": 10, "same": 6, "bridge3": 8}
 ABLATION = ("dapo", "dapo+scaling", "dapo+bonus", "dapo+empg")

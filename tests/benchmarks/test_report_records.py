@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import records
-from benchmarks.reporting.load import RecordError, load_steps, load_suite
+from benchmarks.reporting.load import RecordError, load_suite
 from tests.benchmarks.report_runs import PANEL, add_run, full_suite
 
 
@@ -164,21 +164,3 @@ def test_a_folder_without_runs_and_a_missing_folder_are_errors(suite: Path) -> N
     suite.mkdir()
     with pytest.raises(RecordError, match="holds no runs"):
         load_suite(suite)
-
-
-def test_step_tables_that_lack_a_column_or_are_not_parquet_are_errors_that_name_the_file(suite: Path) -> None:
-    folder = add_run(suite, "grpo", steps={"iteration": [0], "entropy": [0.5]})
-    with pytest.raises(RecordError, match=r"steps\.parquet.*entropy_after"):
-        load_steps(folder / "steps.parquet")
-    (folder / "steps.parquet").write_bytes(b"PAR0")
-    with pytest.raises(RecordError, match=r"steps\.parquet: not a readable step table"):
-        load_steps(folder / "steps.parquet")
-
-
-def test_the_step_table_keeps_missing_values_missing(suite: Path) -> None:
-    folder = add_run(
-        suite, "grpo", steps={"iteration": [0, 0], "entropy": [0.5, 0.25], "entropy_after": [None, 0.5]}
-    )
-    steps = load_steps(folder / "steps.parquet")
-    assert steps["entropy"].tolist() == [0.5, 0.25]
-    assert str(steps["entropy_after"].tolist()) == "[nan, 0.5]"

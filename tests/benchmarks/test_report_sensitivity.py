@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.reporting import figures
 from benchmarks.reporting.load import RecordError, load_suite
 from benchmarks.reporting.outcomes import label
 from benchmarks.reporting.report import Report
@@ -16,13 +15,9 @@ from benchmarks.reporting.settings import settings_of
 from tests.benchmarks.alfworld_runs import TYPES, add_alfworld
 from tests.benchmarks.report_runs import report_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 GRID = [(0.01, 1.0), (0.05, 1.0), (0.1, 1.0), (0.05, 0.5), (0.05, 1.5)]
 NAMES = [f"grpo+empg,zeta={zeta},k={k}" for zeta, k in GRID]
-
-
-@pytest.fixture(autouse=True)
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "_png", lambda draw, size: b"not drawn")
 
 
 @pytest.fixture
