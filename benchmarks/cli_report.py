@@ -53,10 +53,10 @@ def figures(
     suite: SuiteName = None, scale: Scale = "default", data: Data = None, results: Results = Path("results")
 ) -> None:
     """Rebuild the figures of a report alone."""
-    from benchmarks.publish import publish_all, publish_figures
+    from benchmarks.publish import publish_all_figures, publish_figures
 
     if suite is None:
-        publish_all(publish_figures, results, console)
+        publish_all_figures(results, console)
     else:
         publish_figures(_records(suite, scale, data, results), results, console)
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from benchmarks.config import ConfigError
 from benchmarks.reporting.compare_report import compared_name, write_comparison
 from benchmarks.reporting.compare_sides import open_sides
+from benchmarks.reporting.figures import build_overview
 from benchmarks.reporting.files import write_whole
 from benchmarks.reporting.joint import SUITES, JointName, joint_table
 from benchmarks.reporting.load import Suite, load_suite
@@ -20,9 +21,6 @@ from benchmarks.reporting.places import COMPARISONS, PUBLISHED, RUNS, published,
 from benchmarks.reporting.report import write_figures, write_report
 from benchmarks.reporting.schema import RecordError
 from benchmarks.reporting.tables import print_tables
-
-Publish = Callable[[Path, Path, Console], None]
-"""Takes the folder of a suite's runs, the results folder and where to say what was written."""
 
 
 def publish_report(runs: Path, results: Path, console: Console) -> None:
@@ -38,6 +36,16 @@ def publish_figures(runs: Path, results: Path, console: Console) -> None:
         written = write_figures(runs, _place(runs, results))
     for path in written:
         _say(console, str(path))
+
+
+def publish_overview(results: Path, console: Console) -> None:
+    """The figure over all benchmarks, from the suites that the tables of the paper take."""
+    with _readable():
+        found = [_suite(results, name) for names in SUITES.values() for name in names]
+        files = build_overview([suite for suite in found if suite is not None])
+    for name, content in files.items():
+        write_whole(results / PUBLISHED / name, content)
+        _say(console, str(results / PUBLISHED / name))
 
 
 def publish_joint(name: JointName, chosen: tuple[str, str], results: Path, console: Console) -> None:
@@ -62,26 +70,36 @@ def publish_comparison(
     _say(console, f"comparison: {folder}")
 
 
-def publish_all(publish: Publish, results: Path, console: Console) -> None:
-    """Every suite that has runs; those that cannot be read are named after all others are written."""
-    _each(partial(publish, runs, results, console) for runs in _suites(results))
+def publish_all_figures(results: Path, console: Console) -> None:
+    """The figures of every suite that has runs, and the one over all benchmarks."""
+    suites = _suites(results)
+    _each(
+        [
+            *(partial(publish_figures, runs, results, console) for runs in suites),
+            partial(publish_overview, results, console),
+        ]
+    )
 
 
 def publish_everything(results: Path, console: Console) -> None:
-    """The report of every suite that has runs, then the tables of the paper that any of them stands in."""
+    """The report of every suite that has runs, then what the paper shows over several of them."""
     suites = _suites(results)
     names = {runs.name for runs in suites}
-    reports = [partial(publish_report, runs, results, console) for runs in suites]
-    joint = [
-        partial(publish_joint, name, chosen, results, console)
-        for name, chosen in SUITES.items()
-        if names & set(chosen)
-    ]
-    _each([*reports, *joint])
+    _each(
+        [
+            *(partial(publish_report, runs, results, console) for runs in suites),
+            *(
+                partial(publish_joint, name, chosen, results, console)
+                for name, chosen in SUITES.items()
+                if names & set(chosen)
+            ),
+            partial(publish_overview, results, console),
+        ]
+    )
 
 
 def _each(tasks: Iterable[Callable[[], None]]) -> None:
-    """All of them, then what went wrong in any."""
+    """All of them, also where one cannot be done; then what went wrong in any, as one `ConfigError`."""
     failed: dict[str, None] = {}
     for task in tasks:
         try:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from benchmarks.reporting import paper
 from benchmarks.reporting.cells import MISSING, part_cell, seeds_cell
-from benchmarks.reporting.columns import COLUMNS, PAPER_DOMAINS, Columns, deep_search
+from benchmarks.reporting.columns import PAPER_BENCHMARKS, Columns
 from benchmarks.reporting.latex import to_latex
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.long_form import CSV_COLUMNS, our_lines, paper_lines
@@ -95,7 +95,7 @@ def joint_table(name: JointName, first: Suite | None, second: Suite | None) -> J
 
 def _table_1(alfworld: Suite | None, webshop: Suite | None) -> Joint:
     """ALFWorld by task type and on all tasks; WebShop score and success."""
-    games, shop = COLUMNS["alfworld"], COLUMNS["webshop"]
+    games, shop = PAPER_BENCHMARKS["alfworld"], PAPER_BENCHMARKS["webshop"]
     blocks = (
         Block(games, _parts(games) | {"success": "ALFWorld, all"}),
         Block(shop, {"score": "WebShop, score", "success": "WebShop, success"}),
@@ -107,7 +107,7 @@ def _table_1(alfworld: Suite | None, webshop: Suite | None) -> Joint:
 
 def _table_2(ablation: Suite | None, deepsearch: Suite | None) -> Joint:
     """Deep Search by data set, in domain, out of domain and overall."""
-    columns = deep_search(PAPER_DOMAINS)
+    columns = PAPER_BENCHMARKS["deepsearch"]
     blocks = (Block(columns, _parts(columns) | {"success": "Overall"}),)
     methods = tuple(row.method for row in paper.rows_of(columns))
     ours = [Ours((Given.of(ablation),), methods, SUITES["table2"][0])]

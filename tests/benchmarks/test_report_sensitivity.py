@@ -15,6 +15,7 @@ from benchmarks.reporting.settings import settings_of
 from tests.benchmarks.alfworld_runs import TYPES, add_alfworld
 from tests.benchmarks.report_runs import report_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 GRID = [(0.01, 1.0), (0.05, 1.0), (0.1, 1.0), (0.05, 0.5), (0.05, 1.5)]
 NAMES = [f"grpo+empg,zeta={zeta},k={k}" for zeta, k in GRID]
 

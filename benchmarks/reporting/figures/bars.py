@@ -14,11 +14,10 @@ from benchmarks.reporting.columns import PAPER_BENCHMARKS, Columns
 from benchmarks.reporting.figures.style import GREY, Chart, Look, legend, looks, number, sentence
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.outcomes import EXPERT, LABELS, WARM_START, arm_row, label, variants
-from benchmarks.reporting.paper import TABLES, rows_of
+from benchmarks.reporting.paper import TABLES, rows_of, slips
 from benchmarks.reporting.tables import csv_text, one_line
 
 MODE, MEASURE = "sampled", "success"
-SLIP = "The paper's Figure 1 calls its Deep Search averages OOD; they are those of all five data sets."
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def _paper_groups(columns: Columns) -> tuple[Group, ...]:
     for row in rows_of(columns):
         found, nan = row.numbers[MEASURE], float("nan")
         spread = (nan, nan, "none given", None) if found.std is None else (
-            found.mean - found.std, found.mean + found.std, "std over seeds", 3
+            found.mean - found.std, found.mean + found.std, "std over seeds", row.runs
         )  # fmt: skip
         low, high, whisker, seeds = spread
         bars[row.base][row.method] = Bar(row.method, found.mean, low, high, whisker, None, seeds)
@@ -151,7 +150,7 @@ def chart(suites: Sequence[Suite]) -> Chart:
             "Wilson interval over tasks. The paper's (outlined): Tables 1 and 2, ± std over 3 seeds where it gives "
             f"one. {MISSING}: no result. Mind the model sizes: the levels are not comparable, and the two kinds of "
             "whisker say different things.",
-            SLIP if any(panel.benchmark == "Deep Search" for panel in panels) else "",
+            *(slip.says for slip in slips("figure1")),
             *partial,
         ),
         csv=_csv(panels),
