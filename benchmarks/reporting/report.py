@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from rich.console import Console
 
-from benchmarks.reporting import cost, figures, long_form, main_tables, paper, paper_tables, tables
+from benchmarks.reporting import cost, figures, long_form, main_tables, page, paper, paper_tables, tables
 from benchmarks.reporting.files import write_report_files, written_before
 from benchmarks.reporting.latex import to_latex
 from benchmarks.reporting.load import Run, Suite, load_steps, load_suite
@@ -62,7 +62,16 @@ def write_report(
             f"{', '.join(_names(kept))} as drawn before: the step tables are not with these records"
         )
     shown, data = _tables(suite, rows, found, facts)
-    written = write_report_files(folder, {**_texts(shown, facts), **data, **drawn}, keep=kept)
+    images = {**drawn, **{name: (folder / name).read_bytes() for name in kept}}
+    lens = _unrecorded(suite, folder)
+    written = write_report_files(
+        folder,
+        {**_texts(shown, facts), **data, **drawn},
+        streamed=(
+            (name, content) for name, content in page.build(suite, shown, images, facts) if name not in lens
+        ),
+        keep=[*kept, *lens],
+    )
     if console is not None:
         tables.print_tables(console, shown, facts)
     return Report(folder, written, rows, found, facts)
@@ -115,6 +124,11 @@ def _has_steps(suite: Suite) -> bool:
 def _undrawable(suite: Suite, folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
     """Files of an earlier report's figures that these records can neither draw nor rule out."""
     return [] if _has_steps(suite) else _earlier_figures(folder, drawn)
+
+
+def _unrecorded(suite: Suite, folder: Path) -> frozenset[str]:
+    """Files of an earlier report's credit lens, where these records come without the episodes that it shows."""
+    return frozenset() if page.recorded(suite) else frozenset(filter(page.of_lens, written_before(folder)))
 
 
 def _earlier_figures(folder: Path, drawn: Mapping[str, bytes]) -> list[str]:

@@ -15,12 +15,14 @@ from benchmarks.reporting import figures, paper, tables
 from benchmarks.reporting.load import RecordError
 from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, label
 from benchmarks.reporting.report import Report
-from tests.benchmarks.report_runs import add_run, full_suite, report_of
+from tests.benchmarks.report_runs import add_run, full_suite, report_of, tree
 
 FIGURES = {
     f"{name}.{kind}" for name in ("kl_loss", "learning_curve", "entropy_change") for kind in ("csv", "png")
 }
-TEXTS = {"table.md", "table.tex", "table.csv", "differences.csv", "cost.csv"}
+TEXTS = {
+    "table.md", "table.tex", "table.csv", "differences.csv", "cost.csv", "index.html", "lens/runs.js",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -65,11 +67,11 @@ def test_the_table_has_every_row_in_order_with_hand_counted_rates(suite: Path) -
 
 def test_every_file_is_written_and_a_second_report_changes_no_byte(suite: Path, drawn: None) -> None:
     first = report_of(full_suite(suite, seeds=(0, 1)))
-    before = {path.name: path.read_bytes() for path in first.folder.iterdir()}
+    before = tree(first.folder)
     assert set(before) == TEXTS | FIGURES | {"files.json"}
     with matplotlib.rc_context({"lines.linewidth": 9.0, "font.size": 20.0}):
         second = report_of(suite)
-    assert {path.name: path.read_bytes() for path in second.folder.iterdir()} == before
+    assert tree(second.folder) == before
 
 
 def test_a_figure_that_no_longer_applies_does_not_stay_behind(suite: Path) -> None:
@@ -85,7 +87,7 @@ def test_without_steps_scored_again_there_is_no_entropy_figure(suite: Path) -> N
     steps = {"iteration": [0, 0], "entropy": [0.5, 0.25], "entropy_after": [None, None]}
     add_run(suite, "grpo", steps=steps)
     report = report_of(suite)
-    assert {path.name for path in report.files} == TEXTS | (
+    assert {str(path.relative_to(report.folder)) for path in report.files} == TEXTS | (
         FIGURES - {"entropy_change.csv", "entropy_change.png"}
     )
 
