@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
@@ -13,7 +14,6 @@ from benchmarks.reporting.places import RUNS
 from benchmarks.reporting.schema import Record, parse, read
 
 MANIFEST = "files.json"
-JOURNAL = ".writing"
 
 
 class _Manifest(Record):
@@ -29,38 +29,56 @@ def write_report_files(
 ) -> tuple[Path, ...]:
     """Write files, named by their path below `folder`, and remove those of an earlier report that are not among them.
 
-    streamed: what is too large to hold at once; it is written first, since making it may fail. keep: files of an
-    earlier report that stay although they are not written. What no report wrote stays too, and nothing below `runs`
-    is touched. Raises `ValueError` for a name that leads elsewhere.
+    streamed: further files, too large to be held together; when making one fails, nothing has been changed.
+    keep: files of an earlier report that stay although they are not written. What no report wrote stays too, and
+    nothing below `runs` is touched. Raises `ValueError` for a name that leads elsewhere.
     """
-    for name in contents:
-        _check(name)
     old = written_before(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    written: dict[str, None] = {}
-    with (folder / JOURNAL).open("a", encoding="utf-8") as journal:
-        for name, content in chain(streamed, contents.items()):
-            _check(name)
-            journal.write(f"{json.dumps(name)}\n")  # first, so that a kill leaves no file that nobody knows
-            journal.flush()
-            write_whole(folder / name, content)
-            written[name] = None
-    names = {*written, *(old & set(keep))}
+    with _drafts(folder) as drafts:
+        written = []
+        for name, content in chain(contents.items(), streamed):
+            _write_draft(drafts, name, content)
+            written.append(name)
+        names = {*written, *(old & set(keep))}
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_manifest(
+            folder, old | names
+        )  # so that a kill leaves no file that the next report does not know
+        for name in written:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(drafts / name, folder / name)
     for name in old - names:
         _remove(folder, name)
-    records.write_json(folder / MANIFEST, {"files": sorted(names)})
-    (folder / JOURNAL).unlink()
+    _write_manifest(folder, names)
     return tuple(folder / name for name in written)
+
+
+@contextmanager
+def _drafts(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder`, on the same disk, that is gone afterwards; what a kill left there goes first."""
+    place = folder.resolve()
+    drafts = place.with_name(f".{place.name}.drafts")
+    shutil.rmtree(drafts, ignore_errors=True)
+    try:
+        yield drafts
+    finally:
+        shutil.rmtree(drafts, ignore_errors=True)
+
+
+def _write_draft(drafts: Path, name: str, content: bytes) -> None:
+    if not _belongs(name):
+        raise ValueError(f"a report's file named {name!r}; expected a path within its folder, not in {RUNS}")
+    path = drafts / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 def written_before(folder: Path) -> frozenset[str]:
     """The files that earlier reports left in a folder; `RecordError` when their list is unreadable."""
-    path, journal = folder / MANIFEST, folder / JOURNAL
-    found = set(parse(_Manifest, read(path), str(path)).files) if path.exists() else set[str]()
-    if journal.exists():  # a report that was killed
-        *lines, _unfinished = read(journal).split(b"\n")
-        found |= {str(json.loads(line)) for line in lines}
-    return frozenset(filter(_belongs, found))
+    path = folder / MANIFEST
+    if not path.exists():
+        return frozenset()
+    return frozenset(filter(_belongs, parse(_Manifest, read(path), str(path)).files))
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -71,6 +89,10 @@ def write_whole(path: Path, content: bytes) -> None:
     os.replace(draft, path)
 
 
+def _write_manifest(folder: Path, names: Iterable[str]) -> None:
+    records.write_json(folder / MANIFEST, {"files": sorted(names)})
+
+
 def _remove(folder: Path, name: str) -> None:
     """A file, and the folders that are empty without it."""
     path = folder / name
@@ -79,11 +101,6 @@ def _remove(folder: Path, name: str) -> None:
         if parent == folder or not parent.is_dir() or any(parent.iterdir()):
             return
         parent.rmdir()
-
-
-def _check(name: str) -> None:
-    if not _belongs(name):
-        raise ValueError(f"a report's file named {name!r}; expected a path within its folder, not in {RUNS}")
 
 
 def _belongs(name: str) -> bool:

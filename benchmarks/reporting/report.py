@@ -46,8 +46,7 @@ def write_report(
     """Write the report of the runs in `suite_folder` into `folder`, whose name they take, and print its tables.
 
     `planned_seeds`: which seeds every trained variant should have; by default all that any was started with.
-    Raises `RecordError` when a record is unreadable or the runs cannot be compared; an earlier report stays then, but
-    for the episodes of its page.
+    Raises `RecordError` when a record is unreadable or the runs cannot be compared; nothing is written then.
     """
     suite = replace(load_suite(suite_folder, planned_seeds), name=folder.name)
     drawn = figures.build(suite)
@@ -60,12 +59,15 @@ def write_report(
             f"{', '.join(_names(kept))} as drawn before: the step tables are not with these records"
         )
     shown, data = _tables(suite, rows, found, facts)
-    beside = drawn | {name: (folder / name).read_bytes() for name in kept}
+    images = {**drawn, **{name: (folder / name).read_bytes() for name in kept}}
+    lens = _unrecorded(suite, folder)
     written = write_report_files(
         folder,
         {**_texts(shown, facts), **data, **drawn},
-        streamed=page.build(suite, shown, beside, facts),
-        keep=kept,
+        streamed=(
+            (name, content) for name, content in page.build(suite, shown, images, facts) if name not in lens
+        ),
+        keep=[*kept, *lens],
     )
     if console is not None:
         tables.print_tables(console, shown, facts)
@@ -116,6 +118,11 @@ def _has_steps(suite: Suite) -> bool:
 def _undrawable(suite: Suite, folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
     """Files of an earlier report's figures that these records can neither draw nor rule out."""
     return [] if _has_steps(suite) else _earlier_figures(folder, drawn)
+
+
+def _unrecorded(suite: Suite, folder: Path) -> frozenset[str]:
+    """Files of an earlier report's credit lens, where these records come without the episodes that it shows."""
+    return frozenset() if page.recorded(suite) else frozenset(filter(page.of_lens, written_before(folder)))
 
 
 def _earlier_figures(folder: Path, drawn: Mapping[str, bytes]) -> list[str]:

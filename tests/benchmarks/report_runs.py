@@ -213,3 +213,8 @@ def full_suite(suite: Path, seeds: Sequence[int] = (0,)) -> Path:
 def report_of(suite: Path, console: Console | None = None, **options: Any) -> Report:
     """The report of a suite folder, beside it under `published`."""
     return write_report(suite, suite.parent / "published" / suite.name, console, **options)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """All files below a folder by their path in it."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -15,10 +15,12 @@ from benchmarks.reporting import figures, paper, tables
 from benchmarks.reporting.load import RecordError
 from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, label
 from benchmarks.reporting.report import Report
-from tests.benchmarks.report_runs import add_run, full_suite, report_of
+from tests.benchmarks.report_runs import add_run, full_suite, report_of, tree
 
 FIGURES = set(figures.FILES)
-TEXTS = {"table.md", "table.tex", "table.csv", "differences.csv", "cost.csv", "index.html"}
+TEXTS = {
+    "table.md", "table.tex", "table.csv", "differences.csv", "cost.csv", "index.html", "lens/runs.js",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -63,11 +65,11 @@ def test_the_table_has_every_row_in_order_with_hand_counted_rates(suite: Path) -
 
 def test_every_file_is_written_and_a_second_report_changes_no_byte(suite: Path, drawn: None) -> None:
     first = report_of(full_suite(suite, seeds=(0, 1)))
-    before = {path.name: path.read_bytes() for path in first.folder.iterdir()}
+    before = tree(first.folder)
     assert set(before) == TEXTS | FIGURES | {"files.json"}
     with matplotlib.rc_context({"lines.linewidth": 9.0, "font.size": 20.0}):
         second = report_of(suite)
-    assert {path.name: path.read_bytes() for path in second.folder.iterdir()} == before
+    assert tree(second.folder) == before
 
 
 def test_a_figure_that_no_longer_applies_does_not_stay_behind(suite: Path) -> None:
