@@ -33,8 +33,8 @@ def main_csv(rows: Sequence[ArmRow], paper: Sequence[PaperRow], size: str) -> st
             per_seed = "" if measure is None else " ".join(map(_exact, measure.spread.values))
             head = ("ours", size, one_line(row.variant), mode, name)
             behind = row.parts.get(name, row)
-            # All of a type's tasks may have failed under one seed; its other seeds still count.
-            seeds = len(measure.spread.values) if measure is not None and name in row.parts else row.seeds
+            # All tasks, or all of a type, may have failed under one seed; the other seeds still count.
+            seeds = row.seeds if measure is None else len(measure.spread.values)
             lines.append((*head, *numbers, seeds, row.planned, behind.episodes, behind.errored, per_seed))
     for theirs in paper:
         for name, number in theirs.numbers.items():
