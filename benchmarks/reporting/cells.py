@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.reporting.columns import What
 from benchmarks.reporting.outcomes import ArmRow, Measure
 from benchmarks.reporting.stats import Interval
 
@@ -37,8 +38,18 @@ def part_cell(measure: Measure | None, whole: Measure | None) -> str:
     """The same for a part of the tasks, which says `(1/2 seeds)` where some seed has a result for the whole only."""
     if measure is None or whole is None:
         return MISSING
-    there, all_seeds = len(measure.spread.values), len(whole.spread.values)
-    return measure_cell(measure) + ("" if there == all_seeds else f" ({there}/{all_seeds} seeds)")
+    return _of_seeds(measure, len(whole.spread.values))
+
+
+def whole_cell(row: ArmRow, mode: str, what: What) -> str:
+    """The same of all tasks, which says `(1/2 seeds)` where a complete run has no result but errors."""
+    measure = row.measures[mode, what]
+    return MISSING if measure is None else _of_seeds(measure, row.seeds)
+
+
+def _of_seeds(measure: Measure, seeds: int) -> str:
+    there = len(measure.spread.values)
+    return measure_cell(measure) + ("" if there == seeds else f" ({there}/{seeds} seeds)")
 
 
 def difference_cell(interval: Interval | None) -> str:

@@ -38,8 +38,8 @@ def our_lines(rows: Sequence[ArmRow], size: str) -> list[Sequence[object]]:
             per_seed = "" if measure is None else " ".join(map(_exact, measure.spread.values))
             head = ("ours", size, one_line(row.variant), mode, name)
             behind = row.parts.get(name, row)
-            # All of a type's tasks may have failed under one seed; its other seeds still count.
-            seeds = len(measure.spread.values) if measure is not None and name in row.parts else row.seeds
+            # All tasks, or all of a type, may have failed under one seed; the other seeds still count.
+            seeds = row.seeds if measure is None else len(measure.spread.values)
             tail = (seeds, row.planned, behind.episodes, behind.errored, per_seed, "")
             lines.append((*head, *numbers, *tail))
     return lines

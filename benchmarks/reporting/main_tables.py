@@ -8,11 +8,12 @@ from benchmarks.reporting.cells import (
     MISSING,
     difference_cell,
     errored_cell,
-    measure_cell,
     part_cell,
     seeds_cell,
+    whole_cell,
 )
 from benchmarks.reporting.columns import Columns, What
+from benchmarks.reporting.evaluations import MODES
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.outcomes import SIGNIFICANCE, ArmRow, Comparison
 from benchmarks.reporting.stats import FEW
@@ -57,7 +58,7 @@ def _overall_row(row: ArmRow) -> tuple[str, ...]:
         ("greedy", "success"),
         ("sampled", "score"),
     )
-    cells = [measure_cell(row.measures[key]) for key in shown]
+    cells = [whole_cell(row, mode, what) for mode, what in shown]
     return (row.label, *cells, errored_cell(row), seeds_cell(row))
 
 
@@ -91,7 +92,7 @@ def _by_type(rows: Sequence[ArmRow], suite: Suite) -> Table:
 def _type_row(row: ArmRow) -> tuple[str, ...]:
     whole = row.measures["sampled", "success"]
     cells = [part_cell(row.measures["sampled", name], whole) for name in row.parts]
-    cells += [measure_cell(whole), measure_cell(row.measures["greedy", "success"])]
+    cells += [whole_cell(row, mode, "success") for mode in MODES]
     return (row.label, *cells, errored_cell(row), seeds_cell(row))
 
 

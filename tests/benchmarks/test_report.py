@@ -186,6 +186,17 @@ def test_a_seed_whose_environment_always_failed_is_shown_as_such_and_not_as_zero
     assert cells[1:5] == ["—", "—", "—", "40/40"]
 
 
+def test_p4_of_several_seeds_one_whose_environment_always_failed_is_missed_by_name(suite: Path) -> None:
+    add_run(suite, "grpo", 0, solved=range(8))
+    add_run(suite, "grpo", 1, errored=dict.fromkeys(range(20), "down"))
+    report = write_report(suite)
+    cells = markdown_row(report, "GRPO")
+    assert cells[1:3] == ["40.0 [21.9, 61.3] (1/2 seeds)"] * 2
+    assert cells[4:] == ["40/80", "2/2"]
+    row = next(row for row in csv_rows(report, "table.csv") if row["method"] == "grpo")
+    assert (row["per_seed"], row["seeds"], row["planned_seeds"]) == ("0.400000", "1", "2")
+
+
 def test_the_papers_rows_stand_beside_ours_with_both_model_sizes(suite: Path) -> None:
     report = report_of(full_suite(suite))
     text = (report.folder / "table.md").read_text()

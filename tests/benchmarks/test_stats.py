@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
@@ -191,11 +191,21 @@ def test_difference_intervals_cover_the_truth_about_as_often_as_they_claim(seeds
     assert 0.91 <= covered / rounds <= 0.985
 
 
-@settings(max_examples=20, deadline=None)  # theirs is slow
+@pytest.mark.parametrize("size", [1, 12, 40])
+def test_holm_agrees_with_statsmodels(size: int) -> None:
+    p_values = (generator().integers(0, 30, size) / 600).tolist()  # some alike, some near 0.05 once corrected
+    assert holm(p_values) == pytest.approx(tuple(multipletests(p_values, method="holm")[1]), abs=1e-9)
+
+
 @given(st.lists(st.floats(0.0, 1.0), max_size=20))
-def test_holm_agrees_with_statsmodels_in_any_order(p_values: list[float]) -> None:
-    expected = multipletests(p_values, method="holm")[1] if p_values else []
-    assert holm(p_values) == pytest.approx(tuple(expected), abs=1e-9)
+def test_holm_rejects_what_the_step_down_procedure_rejects(p_values: list[float]) -> None:
+    rejected = set()
+    for place in sorted(range(len(p_values)), key=p_values.__getitem__):
+        if p_values[place] * (len(p_values) - len(rejected)) >= 0.05:
+            break
+        rejected.add(place)
+    adjusted = holm(p_values)
+    assert {place for place, value in enumerate(adjusted) if value < 0.05} == rejected
 
 
 def test_holm_keeps_the_order_and_a_later_test_is_never_below_an_earlier_one() -> None:
