@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import records
+from benchmarks.reporting.figures import STEP_COLUMNS
 from tests.benchmarks.alfworld_runs import alfworld_suite
 from tests.benchmarks.report_runs import add_run, full_suite
 from tests.benchmarks.test_cli import call
@@ -67,9 +68,8 @@ def test_published_records_give_the_report_again_and_what_needs_step_tables_is_k
     call(capsys, "report", "webshop", "--results", results)
     folder = results / "published" / "webshop"
     first = tree(folder)
-    shutil.copytree(
-        results / "runs" / "webshop", folder / "runs", ignore=shutil.ignore_patterns("steps.parquet")
-    )
+    large = shutil.ignore_patterns("*.parquet", "gradients.jsonl")
+    shutil.copytree(results / "runs" / "webshop", folder / "runs", ignore=large)
     copied = tree(folder / "runs")
     shutil.rmtree(results / "runs")
     code, out, _ = call(capsys, "report", "--runs", folder / "runs", "--results", results)
@@ -117,11 +117,9 @@ def test_figures_alone_leave_the_tables_as_they_are(
     (folder / "table.md").write_text("kept")
     assert call(capsys, "figures", "webshop", "--results", results)[0] == 0
     assert tree(folder) == before | {"table.md": b"kept"}
-    for run in (results / "runs" / "webshop").glob("webshop-*-s0"):
-        records.write_parquet(
-            run / "steps.parquet", {"iteration": [0], "entropy": [0.5], "entropy_after": [None]}
-        )
-        (run / "tokens.parquet").unlink()
+    for steps in (results / "runs" / "webshop").glob("*/steps.parquet"):
+        records.write_parquet(steps, dict.fromkeys(("entropy_after", *STEP_COLUMNS), ()))
+        steps.with_name("tokens.parquet").unlink(missing_ok=True)
     call(capsys, "figures", "--results", results)
     assert not (folder / "entropy_change.png").exists()
     assert {path.name for path in (results / "published").iterdir()} == OVERVIEW | {
