@@ -271,6 +271,17 @@ def bench(
 
 
 @app.command()
+def coverage(
+    tables: Annotated[int, typer.Option(min=1, help="Simulated tables for each setting.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+) -> None:
+    """Simulate how often the intervals of the reports hold the truth."""
+    from benchmarks.coverage import run_coverage
+
+    run_coverage(console, tables, seed)
+
+
+@app.command()
 def suites() -> None:
     """List the suites that come with the package."""
     for name in suite_names():

@@ -55,9 +55,14 @@ def errored_cell(row: ArmRow) -> str:
 
 def seeds_cell(row: ArmRow) -> str:
     """`3/3`; `(2/3 seeds)` when some are missing; a single seed says `n=1`."""
-    if row.seeds == 0:
-        return MISSING if row.planned <= 1 else f"(0/{row.planned} seeds)"
-    single = ", n=1" if row.seeds == 1 else ""
-    if row.seeds < row.planned:
-        return f"({row.seeds}/{row.planned} seeds{single})"
-    return f"{row.seeds}/{max(row.planned, row.seeds)}{single}"
+    return seed_count(row.seeds, row.planned)
+
+
+def seed_count(seeds: int, planned: int) -> str:
+    """The same of two numbers."""
+    if seeds == 0:
+        return MISSING if planned <= 1 else f"(0/{planned} seeds)"
+    single = ", n=1" if seeds == 1 else ""
+    if seeds < planned:
+        return f"({seeds}/{planned} seeds{single})"
+    return f"{seeds}/{max(planned, seeds)}{single}"

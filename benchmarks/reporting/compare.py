@@ -17,7 +17,7 @@ from benchmarks.reporting.evaluations import MODES, Evaluation
 from benchmarks.reporting.load import Run, Suite, check_same_ground, check_same_tasks
 from benchmarks.reporting.outcomes import BOOTSTRAP_SEED, EXPERT, WARM_START, label, paired_rates, variants
 from benchmarks.reporting.schema import RecordError
-from benchmarks.reporting.stats import Array, Interval, Spread
+from benchmarks.reporting.stats import Array, Interval, PValue, Spread
 
 LIBRARIES = "versions"
 """What a world says of the libraries below it; sides may differ in it, and it is said where they do."""
@@ -92,10 +92,10 @@ class Outcome:
     """Over all tasks."""
     parts: Mapping[str, Rates | None]
     """Success by heading of a task type or of a group of types; None where no task of it is left."""
-    p_value: float | None
-    """That both solve equally many tasks: exact McNemar test; None unless each task was played once."""
-    adjusted: float | None
-    """The same after Holm's correction over all tests of the comparison."""
+    p_value: PValue
+    """That both solve equally many tasks."""
+    holm: float
+    """The same corrected for all tests of the comparison, which are one family."""
     tasks: tuple[TaskResult, ...]
     """The whole panel."""
 
@@ -171,7 +171,7 @@ class Comparison:
     @property
     def tests(self) -> int:
         """How many tests of success are corrected for together."""
-        return sum(outcome.p_value is not None for _, outcome in self.outcomes)
+        return len(self.outcomes)
 
 
 def compare(a: Side, b: Side, task_types: Mapping[str, str]) -> Comparison:
@@ -192,7 +192,16 @@ def compare(a: Side, b: Side, task_types: Mapping[str, str]) -> Comparison:
                 tuple(one for one in outcomes if one is not None),
             )
         )
-    return Comparison(a, b, tuple(pairs))
+    return Comparison(a, b, _corrected(pairs))
+
+
+def _corrected(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """With Holm's correction over the modes of all pairs."""
+    holm = iter(stats.holm([outcome.p_value.value for pair in pairs for outcome in pair.outcomes]))
+    return tuple(
+        replace(pair, outcomes=tuple(replace(outcome, holm=next(holm)) for outcome in pair.outcomes))
+        for pair in pairs
+    )
 
 
 def check_sides(a: Side, b: Side) -> None:
@@ -282,7 +291,7 @@ def _outcome(
         return None
     (a, b), _ = paired_rates(arms, "success")
     once = len(a) == len(b) == 1 and all(arm[0].success.shape[1] == 1 for arm in arms)
-    p_value = stats.mcnemar_exact(a[0] > 0, b[0] > 0) if once else None
+    p_value = _p_value(a, b, trained)
     return Outcome(
         mode=mode,
         played_once=once,
@@ -292,7 +301,7 @@ def _outcome(
             for heading, tasks in parts.items()
         },
         p_value=p_value,
-        adjusted=None,
+        holm=p_value.value,
         tasks=_task_results(arms, task_types),
     )
 
@@ -307,12 +316,29 @@ def _rates(arms: Sequence[Sequence[Evaluation]], what: What, trained: tuple[bool
 
 
 def _difference(a: Array, b: Array, trained: tuple[bool, bool]) -> Interval:
-    """B minus A, both [seeds, tasks]; a side that was not trained adds no chance of its own seeds."""
-    generator = np.random.default_rng(BOOTSTRAP_SEED)
-    if trained[0] and not trained[1]:
-        found = stats.paired_difference(a, b, generator, reference_is_fixed=True)
-        return replace(found, estimate=-found.estimate, low=-found.high, high=-found.low)
-    return stats.paired_difference(b, a, generator, reference_is_fixed=not trained[0])
+    """B minus A, both [seeds, tasks]."""
+    treated, reference, fixed = _roles(a, b, trained)
+    found = stats.paired_difference(treated, reference, _generator(), reference_is_fixed=fixed)
+    if treated is b:
+        return found
+    return replace(found, estimate=-found.estimate, low=-found.high, high=-found.low)
+
+
+def _p_value(a: Array, b: Array, trained: tuple[bool, bool]) -> PValue:
+    """Of no difference, both [seeds, tasks]."""
+    treated, reference, fixed = _roles(a, b, trained)
+    return stats.paired_p_value(treated, reference, _generator(), reference_is_fixed=fixed)
+
+
+def _roles(a: Array, b: Array, trained: tuple[bool, bool]) -> tuple[Array, Array, bool]:
+    """Treated, reference, and whether that is fixed: a side that was not trained adds no chance of its own seeds."""
+    treated, reference = (a, b) if trained == (True, False) else (b, a)
+    return treated, reference, not all(trained)
+
+
+def _generator() -> np.random.Generator:
+    """The same stream for every number: it does not depend on what else is compared."""
+    return np.random.default_rng(BOOTSTRAP_SEED)
 
 
 def _task_results(

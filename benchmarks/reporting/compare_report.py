@@ -13,8 +13,10 @@ from rich.text import Text
 from benchmarks.reporting import compare_words as words
 from benchmarks.reporting import tables
 from benchmarks.reporting.compare import Comparison, Side, check_sides, compare
+from benchmarks.reporting.compare_figure import learning_chart
 from benchmarks.reporting.compare_sides import Setting, differing_settings, task_types
 from benchmarks.reporting.compare_tables import difference_table, flip_table, main_csv, task_csv, type_table
+from benchmarks.reporting.figures.style import Chart
 from benchmarks.reporting.files import write_report_files
 from benchmarks.reporting.provenance import provenance
 from benchmarks.reporting.tables import Table, markdown_escape, one_line
@@ -55,10 +57,12 @@ def _safe(name: str) -> str:
 
 def contents(found: Comparison, settings: Sequence[Setting]) -> Mapping[str, bytes]:
     """The files of a comparison, by name; without a trained run there are no learning curves."""
+    chart = learning_chart(found)
     return {
-        "compare.md": _markdown(found, settings).encode(),
+        "compare.md": _markdown(found, settings, chart).encode(),
         "compare.csv": main_csv(found).encode(),
         "tasks.csv": task_csv(found).encode(),
+        **({} if chart is None else chart.files()),
     }
 
 
@@ -93,11 +97,15 @@ def _facts(found: Comparison) -> dict[str, str]:
     }
 
 
-def _markdown(found: Comparison, settings: Sequence[Setting]) -> str:
+def _markdown(found: Comparison, settings: Sequence[Setting], chart: Chart | None) -> str:
     parts = [f"# B against A: {markdown_escape(found.b.name)} against {markdown_escape(found.a.name)}\n"]
     for section in _sections(found, settings):
         listed = "\n".join(f"- {markdown_escape(sentence)}" for sentence in section.sentences)
         parts.append(f"## {section.heading}\n\n{listed}\n")
+    if chart is not None:
+        parts.append(
+            f"## {chart.title}\n\n![{chart.title}]({chart.name}.png)\n\n{markdown_escape(chart.note)}\n"
+        )
     parts.append(tables.to_markdown(_tables(found), _facts(found)))
     return "\n".join(parts)
 

@@ -9,20 +9,21 @@ from benchmarks.reporting.cells import MISSING, difference_cell, percent, points
 from benchmarks.reporting.columns import of_type
 from benchmarks.reporting.compare import Comparison, Outcome, Pair, Rates, TaskResult
 from benchmarks.reporting.compare_words import significance
-from benchmarks.reporting.stats import Spread
+from benchmarks.reporting.stats import FEW, Spread
 from benchmarks.reporting.tables import Table, csv_text, one_line
 
 P_VALUE, HOLM = "p", "Holm p"
 SHOWN_TASKS = 15
 INTERVALS = (
-    "95% intervals. One seed: paired bootstrap over tasks; it speaks about these two policies, not about the methods, "
-    "and has no width where every task differs equally. Several seeds: Student t with tasks and training seeds as "
-    "chance."
+    "95% intervals, each for its difference alone. One seed: paired bootstrap over tasks (adjusted Wald where all "
+    f"tasks but {FEW - 1} or fewer differ equally); it speaks about these two policies, not about the methods. Several "
+    "seeds: Student t with tasks and training seeds as chance."
 )
 CSV_COLUMNS = (
     "variant_a", "variant_b", "mode", "measure", "a", "a_sd_over_seeds", "b", "b_sd_over_seeds", "difference", "low",
-    "high", "interval", "unit", "tasks", "seeds", "p", "holm_p", "tests", "significance",
+    "high", "interval", "unit", "tasks", "seeds", "test", "p", "holm_p", "tests", "significance",
 )  # fmt: skip
+NOT_TESTED = ("",) * 5
 TASK_COLUMNS = (
     "variant_a", "variant_b", "mode", "task", "type", "a_success", "b_success", "change", "a_score", "b_score",
     "a_errored", "b_errored", "compared",
@@ -34,18 +35,20 @@ def difference_table(found: Comparison) -> Table:
     rows = []
     for pair, outcome in found.outcomes:
         for what, rates in outcome.measures.items():
-            tests = (outcome.p_value, outcome.adjusted) if what == "success" else (None, None)
+            tested = what == "success"
+            tests = [_p_cell(p) if tested else MISSING for p in (outcome.p_value.value, outcome.holm)]
             counted = f"{rates.difference.n} × {rates.difference.seeds}"
             named = f"{pair.title}, {outcome.mode}, {what}"
-            rows.append((named, *_rates_cells(rates), *map(_p_cell, tests), counted))
+            rows.append((named, *_rates_cells(rates), *tests, counted))
+    named = " or ".join(sorted({outcome.p_value.test for _, outcome in found.outcomes})) or "none"
     return Table(
         title="The same tasks: both sides (%), and B−A (percentage points)",
         columns=("comparison", "A", "B", "B−A", P_VALUE, HOLM, "tasks × seeds"),
         rows=tuple(rows),
         note=(
             "Last checkpoint, mean over seeds (± sd over seeds where there are several), over the tasks that every "
-            f"compared run finished. {INTERVALS} {P_VALUE}: exact McNemar test of equal success, two-sided, where one "
-            f"pair of runs played each task once. {HOLM}: corrected for the {found.tests} tests shown."
+            f"compared run finished. {INTERVALS} {P_VALUE}: two-sided test of equal success ({named}). {HOLM}: "
+            f"corrected by Holm's method for the {found.tests} tests shown, as one family."
         ),
         wide=True,
     )
@@ -108,9 +111,7 @@ def _mean_cell(spread: Spread) -> str:
     return percent(spread.mean) + ("" if spread.sd is None else f" ± {percent(spread.sd)}")
 
 
-def _p_cell(p_value: float | None) -> str:
-    if p_value is None:
-        return MISSING
+def _p_cell(p_value: float) -> str:
     return f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001"
 
 
@@ -120,17 +121,21 @@ def main_csv(found: Comparison) -> str:
     for pair, outcome in found.outcomes:
         head = (*map(one_line, pair.variants), outcome.mode)
         for what, rates in outcome.measures.items():
-            judged: tuple[object, ...] = ("", "", "", "")
-            if what == "success":
-                tests = _number(outcome.p_value), _number(outcome.adjusted)
-                judged = (*tests, found.tests, significance(outcome, found.tests))
+            judged = _judged(outcome, found.tests) if what == "success" else NOT_TESTED
             lines.append((*head, what, *_rates_numbers(rates), *judged))
         lines += [
-            (*head, one_line(of_type(heading)), *_rates_numbers(rates), "", "", "", "")
+            (*head, one_line(of_type(heading)), *_rates_numbers(rates), *NOT_TESTED)
             for heading, rates in outcome.parts.items()
             if rates is not None
         ]
     return csv_text(CSV_COLUMNS, lines)
+
+
+def _judged(outcome: Outcome, tests: int) -> tuple[str, ...]:
+    tested = outcome.p_value
+    return (
+        tested.test, f"{tested.value:.4g}", f"{outcome.holm:.4g}", str(tests), significance(outcome, tests),
+    )  # fmt: skip
 
 
 def _rates_numbers(rates: Rates) -> tuple[object, ...]:

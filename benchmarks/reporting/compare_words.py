@@ -49,14 +49,12 @@ def significance(outcome: Outcome, tests: int) -> str:
     """Significant only where the interval, the test and its correction over all `tests` say so."""
     if outcome.success.difference.contains_zero:
         return "not significant: the interval contains 0"
-    if outcome.p_value is not None and outcome.p_value >= SIGNIFICANCE:
-        return f"not significant: exact McNemar p = {outcome.p_value:.3f}"
-    if outcome.adjusted is not None and outcome.adjusted >= SIGNIFICANCE:
-        return f"not significant after Holm's correction for {tests} tests: p = {outcome.adjusted:.3f}"
-    corrected = outcome.adjusted is not None and tests > 1
-    return f"significant at {100 * SIGNIFICANCE:g}%" + (
-        f", also after Holm's correction for {tests} tests" if corrected else ""
-    )
+    if outcome.p_value.value >= SIGNIFICANCE:
+        return f"not significant: {outcome.p_value.test} p = {outcome.p_value.value:.3f}"
+    corrected = f"after Holm's correction for {tests} tests"
+    if outcome.holm >= SIGNIFICANCE:
+        return f"not significant {corrected}: p = {outcome.holm:.3f}, alone {outcome.p_value.value:.3f}"
+    return f"significant at {100 * SIGNIFICANCE:g}%" + (f", also {corrected}" if tests > 1 else "")
 
 
 def flips(pair: Pair, outcome: Outcome) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from benchmarks import records
@@ -18,28 +21,56 @@ class _Manifest(Record):
 
 
 def write_report_files(
-    folder: Path, contents: Mapping[str, bytes], *, keep: Iterable[str] = ()
+    folder: Path,
+    contents: Mapping[str, bytes],
+    *,
+    streamed: Iterable[tuple[str, bytes]] = (),
+    keep: Iterable[str] = (),
 ) -> tuple[Path, ...]:
     """Write files, named by their path below `folder`, and remove those of an earlier report that are not among them.
 
+    streamed: further files, too large to be held together; when making one fails, nothing has been changed.
     keep: files of an earlier report that stay although they are not written. What no report wrote stays too, and
     nothing below `runs` is touched. Raises `ValueError` for a name that leads elsewhere.
     """
-    for name in contents:
-        if not _belongs(name):
-            raise ValueError(
-                f"a report's file named {name!r}; expected a path within its folder, not in {RUNS}"
-            )
     old = written_before(folder)
-    names = {*contents, *(old & set(keep))}
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_manifest(folder, old | names)  # so that a kill leaves no file that the next report does not know
-    for name, content in contents.items():
-        write_whole(folder / name, content)
+    with _drafts(folder) as drafts:
+        written = []
+        for name, content in chain(contents.items(), streamed):
+            _write_draft(drafts, name, content)
+            written.append(name)
+        names = {*written, *(old & set(keep))}
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_manifest(
+            folder, old | names
+        )  # so that a kill leaves no file that the next report does not know
+        for name in written:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(drafts / name, folder / name)
     for name in old - names:
         _remove(folder, name)
     _write_manifest(folder, names)
-    return tuple(folder / name for name in contents)
+    return tuple(folder / name for name in written)
+
+
+@contextmanager
+def _drafts(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder`, on the same disk, that is gone afterwards; what a kill left there goes first."""
+    place = folder.resolve()
+    drafts = place.with_name(f".{place.name}.drafts")
+    shutil.rmtree(drafts, ignore_errors=True)
+    try:
+        yield drafts
+    finally:
+        shutil.rmtree(drafts, ignore_errors=True)
+
+
+def _write_draft(drafts: Path, name: str, content: bytes) -> None:
+    if not _belongs(name):
+        raise ValueError(f"a report's file named {name!r}; expected a path within its folder, not in {RUNS}")
+    path = drafts / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 def written_before(folder: Path) -> frozenset[str]:

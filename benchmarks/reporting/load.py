@@ -31,7 +31,6 @@ from benchmarks.reporting.schema import (
 from benchmarks.reporting.task_types import join_types, panel_words, types_of_tasks
 
 FORMAT = 1
-
 ByIteration = TypeVar("ByIteration", bound=IterationRecord)
 
 
@@ -107,10 +106,11 @@ class Suite:
 
     @property
     def model_size(self) -> str:
-        """Parameters of the policies, such as `0.66M params`."""
+        """Parameters of the policies, such as `0.66M params` or `7.62B params`."""
         stated = {(run.info.policy or {}).get("parameters") for run in self.runs}
         counts = sorted(count for count in stated if isinstance(count, int))
-        return " and ".join(f"{count / 1e6:.3g}M params" for count in counts) or "model size not recorded"
+        sizes = (f"{count / 1e6:.3g}M" if count < 999.5e6 else f"{count / 1e9:.3g}B" for count in counts)
+        return " and ".join(f"{size} params" for size in sizes) or "model size not recorded"
 
     def of(self, variant: str) -> tuple[Run, ...]:
         """The complete runs of a variant, by seed."""

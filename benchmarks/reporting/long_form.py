@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.reporting.columns import Columns, of_type
-from benchmarks.reporting.outcomes import ArmRow, Comparison
+from benchmarks.reporting.outcomes import ArmRow, Comparison, Difference
 from benchmarks.reporting.paper import PaperRow
 from benchmarks.reporting.stats import Interval
 from benchmarks.reporting.tables import csv_text, one_line
@@ -16,7 +16,7 @@ CSV_COLUMNS = (
 )  # fmt: skip
 DIFFERENCE_COLUMNS = (
     "treated", "reference", "mode", "measure", "difference", "low", "high", "interval", "unit", "tasks",
-    "seeds", "mcnemar_p", "verdict",
+    "seeds", "test", "p", "holm_p", "verdict",
 )  # fmt: skip
 
 
@@ -67,18 +67,20 @@ def difference_csv(found: Sequence[Comparison], columns: Columns) -> str:
                 of_type(group): interval for group, interval in difference.groups.items() if interval
             }
             for what, interval in intervals.items():
-                p_value = (
-                    "" if difference.p_value is None or what != "success" else _exact(difference.p_value)
-                )
-                verdict = difference.verdict if what == "success" else ""
+                tested = _test_cells(difference) if what == "success" else ("",) * 4
                 numbers = (
                     _exact(interval.estimate),
                     *_interval_cells(interval),
                     interval.n,
                     len(difference.seeds),
                 )
-                lines.append((one.treated, one.reference, mode, what, *numbers, p_value, verdict))
+                lines.append((one.treated, one.reference, mode, what, *numbers, *tested))
     return csv_text(DIFFERENCE_COLUMNS, lines)
+
+
+def _test_cells(difference: Difference) -> tuple[str, str, str, str]:
+    tested = difference.p_value
+    return tested.test, f"{tested.value:.4g}", f"{difference.holm:.4g}", difference.verdict
 
 
 def _interval_cells(interval: Interval) -> tuple[str, str, str, str]:

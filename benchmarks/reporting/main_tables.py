@@ -15,11 +15,12 @@ from benchmarks.reporting.cells import (
 from benchmarks.reporting.columns import Columns, What
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.outcomes import SIGNIFICANCE, ArmRow, Comparison
+from benchmarks.reporting.stats import FEW
 from benchmarks.reporting.tables import VERDICT, Table
 
 ONE_SEED = "They do not cover the chance of training: one seed (n=1) says nothing about another. "
 ERRORED = "Errored episodes failed in the environment and are left out of every rate."
-P_VALUE = "McNemar p"
+P_VALUE = "Holm p"
 
 
 def main_table(rows: Sequence[ArmRow], suite: Suite) -> Table:
@@ -107,24 +108,27 @@ def _sum(counts: Sequence[int], suite: Suite) -> str:
 def difference_table(found: Sequence[Comparison], shown: Columns) -> Table:
     """One row per comparison and evaluation mode, with the verdict in words."""
     differences = [difference for comparison in found for difference in comparison.by_mode.values()]
-    columns = ["comparison", "mode", *shown.measures, *shown.groups, P_VALUE, "tasks × seeds", VERDICT]
-    rows = [list(row) for comparison in found for row in _difference_rows(comparison, shown)]
-    test, doubt = "McNemar: exact, two-sided, one pair of runs. ", f" or {P_VALUE} ≥ {SIGNIFICANCE}"
-    if all(difference.p_value is None for difference in differences):
-        place = columns.index(P_VALUE)
-        for row in (columns, *rows):
-            del row[place]
-        test = doubt = ""
+    tests = " and ".join(sorted({one.p_value.test for one in differences})) or "none"
     return Table(
         title="Differences on the same tasks (percentage points)",
-        columns=tuple(columns),
-        rows=tuple(tuple(row) for row in rows),
+        columns=(
+            "comparison",
+            "mode",
+            *shown.measures,
+            *shown.groups,
+            P_VALUE,
+            "tasks × seeds",
+            VERDICT,
+        ),
+        rows=tuple(row for comparison in found for row in _difference_rows(comparison, shown)),
         note=(
-            "95% intervals. One seed: paired bootstrap over tasks; it speaks about these two policies, not "
-            "about the methods, and has no width where every task differs equally. Several seeds: Student t "
-            "with tasks and training seeds as chance. "
-            f"{test}Not significant: the interval contains 0{doubt}. "
-            f"Not corrected for {len(differences)} comparisons."
+            "95% intervals, each for its difference alone. One seed: paired bootstrap over tasks (adjusted "
+            f"Wald where all tasks but {FEW - 1} or fewer differ equally); it speaks about these two policies, "
+            "not about the methods. Several seeds: Student t with tasks and training seeds as chance. "
+            f"{P_VALUE}: two-sided test of equal success ({tests}), corrected by Holm's method for all "
+            f"{len(differences)} tests of this table, sampled and greedy, as one family. Significant: "
+            f"{P_VALUE} < {SIGNIFICANCE} and the interval leaves out 0. An interval alone may leave out 0 "
+            "where the difference is not significant among so many."
         ),
     )
 
@@ -138,7 +142,7 @@ def _difference_rows(found: Comparison, shown: Columns) -> list[tuple[str, ...]]
             mode,
             *(difference_cell(one.of(what)) for what in shown.measures),
             *(difference_cell(one.groups[name]) for name in shown.groups),
-            MISSING if one.p_value is None else f"{one.p_value:.3f}" if one.p_value >= 0.001 else "< 0.001",
+            f"{one.holm:.3f}" if one.holm >= 0.001 else "< 0.001",
             f"{one.success.n} × {len(one.seeds)}",
             one.verdict,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from benchmarks.reporting.columns import What
 from benchmarks.reporting.evaluations import MODES, Evaluation
 from benchmarks.reporting.load import Run, Suite
 from benchmarks.reporting.settings import split
-from benchmarks.reporting.stats import Array, Interval, Spread
+from benchmarks.reporting.stats import Array, Interval, PValue, Spread
 
 WARM_START, EXPERT = "warm-start", "expert"
 METHODS = {"grpo": "GRPO", "dapo": "DAPO"}
@@ -75,8 +75,10 @@ class Difference:
     """Seeds that both have, or the treated variant's own when the reference was not trained."""
     success: Interval
     score: Interval
-    p_value: float | None
-    """Exact McNemar test; only where one pair of runs played every task once."""
+    p_value: PValue
+    """Of no difference in success, tested alone."""
+    holm: float
+    """The same corrected for the family of tests that it is shown with; see `corrected`."""
     parts: Mapping[str, float | None]
     """By name, of the measures of one task type: the difference alone; None where no task of it is left."""
     groups: Mapping[str, Interval | None]
@@ -94,10 +96,13 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """Of the difference in success: significant only when neither interval nor test allows zero."""
-        if self.success.contains_zero or (self.p_value is not None and self.p_value >= SIGNIFICANCE):
-            return "not significant"
-        return "significant"
+        """Of the difference in success: significant only when neither interval nor corrected test allows zero.
+
+        The interval is of this difference alone. It may leave out 0 where the test, corrected for its family,
+        does not call the difference significant; never the other way round.
+        """
+        allowed = self.success.contains_zero or self.holm >= SIGNIFICANCE
+        return "not significant" if allowed else "significant"
 
 
 @dataclass(frozen=True)
@@ -188,7 +193,7 @@ def _measure(evaluations: Sequence[Evaluation], what: What) -> Measure | None:
     rates, _ = paired_rates([finished], what)
     if not rates[0].size:
         return None
-    return Measure(spread, stats.bootstrap_mean(rates[0].mean(axis=0), _generator()))
+    return Measure(spread, stats.bootstrap_mean(rates[0].mean(axis=0), bootstrap_generator()))
 
 
 def comparisons(suite: Suite) -> tuple[Comparison, ...]:
@@ -196,13 +201,24 @@ def comparisons(suite: Suite) -> tuple[Comparison, ...]:
     names = [name for name in variants(suite) if name not in (WARM_START, EXPERT)]
     pairs = [(name, WARM_START) for name in names]
     pairs += [(name, name.split("+")[0]) for name in names if name.split("+")[0] in names and "+" in name]
-    return tuple(compare(suite, treated, reference) for treated, reference in pairs)
+    return corrected([compare(suite, treated, reference) for treated, reference in pairs])
 
 
 def compare(suite: Suite, treated: str, reference: str) -> Comparison:
-    """Paired over the tasks that every run of both variants finished."""
+    """Paired over the tasks that every run of both variants finished; its modes are a family of tests."""
     found = {mode: _difference(suite, suite.of(treated), suite.of(reference), mode) for mode in MODES}
-    return Comparison(treated, reference, {mode: value for mode, value in found.items() if value is not None})
+    present = {mode: value for mode, value in found.items() if value is not None}
+    return corrected([Comparison(treated, reference, present)])[0]
+
+
+def corrected(found: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """The same with the tests of all of them, in every mode, as one family by Holm's correction."""
+    tests = [one.p_value.value for each in found for one in each.by_mode.values()]
+    holm = iter(stats.holm(tests))
+    return tuple(
+        replace(each, by_mode={mode: replace(one, holm=next(holm)) for mode, one in each.by_mode.items()})
+        for each in found
+    )
 
 
 def _difference(
@@ -220,13 +236,13 @@ def _difference(
     if differences[0] is None or differences[1] is None:
         return None
     (success, base_success), _ = paired_rates(arms, "success")
-    played_once = all(arm[0].success.shape[1] == 1 for arm in arms)
-    testable = played_once and len(treated) == len(reference) == 1
+    p_value = stats.paired_p_value(success, base_success, bootstrap_generator(), reference_is_fixed=fixed)
     return Difference(
         seeds=tuple(run.info.seed for run in treated),
         success=differences[0],
         score=differences[1],
-        p_value=stats.mcnemar_exact(success[0] > 0, base_success[0] > 0) if testable else None,
+        p_value=p_value,
+        holm=p_value.value,
         parts={name: _mean_difference(arms, tasks) for name, tasks in _tasks_of_types(suite).items()},
         groups={
             heading: _interval(_only(arms, suite.tasks_of(*types)), "success", fixed)
@@ -240,7 +256,7 @@ def _interval(arms: Sequence[Sequence[Evaluation]], what: What, fixed: bool) -> 
     (treated, reference), tasks = paired_rates(arms, what)
     if tasks == 0:
         return None
-    return stats.paired_difference(treated, reference, _generator(), reference_is_fixed=fixed)
+    return stats.paired_difference(treated, reference, bootstrap_generator(), reference_is_fixed=fixed)
 
 
 def _only(arms: Sequence[Sequence[Evaluation]], tasks: frozenset[str]) -> list[list[Evaluation]]:
@@ -260,6 +276,6 @@ def paired_rates(arms: Sequence[Sequence[Evaluation]], what: What) -> tuple[list
     return rates, int(everywhere.sum())
 
 
-def _generator() -> np.random.Generator:
+def bootstrap_generator() -> np.random.Generator:
     """The same stream for every interval: an interval does not depend on what else is in the table."""
     return np.random.default_rng(BOOTSTRAP_SEED)

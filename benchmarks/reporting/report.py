@@ -1,4 +1,4 @@
-"""One suite folder in, its tables, figures and their data out. The same records give the same bytes."""
+"""One suite folder in, its tables, figures, their data and the page out. The same records give the same bytes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from rich.console import Console
 
-from benchmarks.reporting import cost, figures, long_form, main_tables, paper, paper_tables, tables
+from benchmarks.reporting import cost, figures, long_form, main_tables, page, paper, paper_tables, tables
 from benchmarks.reporting.files import write_report_files, written_before
 from benchmarks.reporting.latex import to_latex
-from benchmarks.reporting.load import Run, Suite, load_suite
+from benchmarks.reporting.load import Suite, load_suite
 from benchmarks.reporting.outcomes import (
-    EXPERT,
-    WARM_START,
     ArmRow,
     Comparison,
     arm_row,
@@ -45,7 +43,7 @@ def write_report(
     *,
     planned_seeds: Sequence[int] | None = None,
 ) -> Report:
-    """Write tables and figures of the runs in `suite_folder` into `folder`, whose name they take, and print the tables.
+    """Write the report of the runs in `suite_folder` into `folder`, whose name they take, and print its tables.
 
     `planned_seeds`: which seeds every trained variant should have; by default all that any was started with.
     Raises `RecordError` when a record is unreadable or the runs cannot be compared; nothing is written then.
@@ -61,7 +59,16 @@ def write_report(
             f"{', '.join(_names(kept))} as drawn before: the step tables are not with these records"
         )
     shown, data = _tables(suite, rows, found, facts)
-    written = write_report_files(folder, {**_texts(shown, facts), **data, **drawn}, keep=kept)
+    images = {**drawn, **{name: (folder / name).read_bytes() for name in kept}}
+    lens = _unrecorded(suite, folder)
+    written = write_report_files(
+        folder,
+        {**_texts(shown, facts), **data, **drawn},
+        streamed=(
+            (name, content) for name, content in page.build(suite, shown, images, facts) if name not in lens
+        ),
+        keep=[*kept, *lens],
+    )
     if console is not None:
         tables.print_tables(console, shown, facts)
     return Report(folder, written, rows, found, facts)
@@ -102,18 +109,20 @@ def _texts(shown: Sequence[tables.Table], facts: Mapping[str, str]) -> dict[str,
     }
 
 
-def _trained(suite: Suite) -> list[tuple[Run, ...]]:
-    return [suite.of(name) for name in variants(suite) if name not in (WARM_START, EXPERT) and suite.of(name)]
-
-
 def _has_steps(suite: Suite) -> bool:
     """Published records come without step tables, which are large."""
-    return any(run.step_file.exists() for arm in _trained(suite) for run in arm) or not _trained(suite)
+    trained = [run for run in suite.runs if run.info.kind == "train"]
+    return any(run.step_file.exists() for run in trained) or not trained
 
 
 def _undrawable(suite: Suite, folder: Path, drawn: Mapping[str, bytes]) -> list[str]:
     """Files of an earlier report's figures that these records can neither draw nor rule out."""
     return [] if _has_steps(suite) else _earlier_figures(folder, drawn)
+
+
+def _unrecorded(suite: Suite, folder: Path) -> frozenset[str]:
+    """Files of an earlier report's credit lens, where these records come without the episodes that it shows."""
+    return frozenset() if page.recorded(suite) else frozenset(filter(page.of_lens, written_before(folder)))
 
 
 def _earlier_figures(folder: Path, drawn: Mapping[str, bytes]) -> list[str]:

@@ -133,6 +133,7 @@ def add_played_run(
     records.write_jsonl(folder / "episodes.jsonl", rows)
     records.write_parquet(folder / "steps.parquet", credit_columns(rows, folder.name))
     recorded = [one for one in rows if with_tokens(one)]
+    (folder / "tokens.parquet").unlink()
     if recorded:
         columns = token_columns(recorded, folder.name, five_tokens)
         records.write_parquet(folder / "tokens.parquet", columns)

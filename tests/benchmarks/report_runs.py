@@ -151,6 +151,10 @@ def token_columns(seed: int) -> dict[str, Sequence[Any]]:
         "iteration": [0] * 20 + [1] * 20,
         "attempt": [0] * 40,
         "group": [place // 10 % 2 for place in range(40)],
+        "sample": [place // 5 % 2 for place in range(40)],
+        "step": [place % 5 for place in range(40)],
+        "text": [["look", " up", " it"]] * 40,
+        "logprob": [[-0.1, -0.2, -0.3]] * 40,
         "entropy": before.tolist(),
         "entropy_after": [None if place % 2 else (1.1 * row).tolist() for place, row in enumerate(before)],
     }
@@ -209,3 +213,8 @@ def full_suite(suite: Path, seeds: Sequence[int] = (0,)) -> Path:
 def report_of(suite: Path, console: Console | None = None, **options: Any) -> Report:
     """The report of a suite folder, beside it under `published`."""
     return write_report(suite, suite.parent / "published" / suite.name, console, **options)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """All files below a folder by their path in it."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

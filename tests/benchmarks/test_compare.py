@@ -51,7 +51,8 @@ def test_one_seed_differs_as_counted_by_hand(tmp_path: Path) -> None:
     assert [task.task_id for task in outcome.won] == ids(*range(8, 15))
     assert [task.task_id for task in outcome.lost] == ids(*range(5))
     # 12 tasks were solved by one side only: twice the lower tail of Binomial(12, 1/2) up to 5.
-    assert outcome.p_value == pytest.approx(2 * sum(math.comb(12, k) for k in range(6)) / 2**12)
+    assert outcome.p_value.test == "exact McNemar"
+    assert outcome.p_value.value == pytest.approx(2 * sum(math.comb(12, k) for k in range(6)) / 2**12)
 
 
 def test_the_modes_are_compared_each_on_its_own(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_several_seeds_list_the_tasks_whose_mean_rate_changed_by_size(tmp_path: 
     ]
     assert outcome.success.difference.estimate == pytest.approx((8 - 7) / 3 / 20)
     assert (outcome.success.difference.unit, outcome.success.difference.seeds) == ("tasks and seeds", 3)
-    assert outcome.p_value is None  # McNemar's test is of one pair of runs
+    assert outcome.p_value.test == "Student t"  # McNemar's test is of one pair of runs
     assert outcome.success.a.values == pytest.approx((3 / 20, 2 / 20, 2 / 20))
 
 
@@ -91,11 +92,24 @@ def test_a_task_whose_equal_rates_were_rounded_otherwise_did_not_change() -> Non
     assert TaskResult("task", "", rates, rates, (0, 0)).change == 0.0
 
 
+def test_all_tests_of_a_comparison_are_corrected_as_one_family(tmp_path: Path) -> None:
+    # B alone solves so many more tasks: McNemar's p is 2 / 2^n.
+    for variant, won in (("grpo", {"sampled": 9, "greedy": 6}), ("dapo", {"sampled": 7, "greedy": 1})):
+        add_run(tmp_path / "a", variant)
+        add_run(tmp_path / "b", variant, solved={mode: range(n) for mode, n in won.items()})
+    found = between(tmp_path / "a", tmp_path / "b")
+    alone = [outcome.p_value.value for _, outcome in found.outcomes]
+    assert alone == pytest.approx([2 / 2**9, 2 / 2**6, 2 / 2**7, 1.0])
+    assert [outcome.holm for _, outcome in found.outcomes] == pytest.approx(
+        [4 * 2 / 2**9, 2 * 2 / 2**6, 3 * 2 / 2**7, 1.0]
+    )
+
+
 def test_a_task_played_several_times_has_a_rate_and_no_test_of_pairs(tmp_path: Path) -> None:
     outcome = outcome_of(
         two(tmp_path, {"solved": range(5), "samples": 4}, {"solved": range(7), "samples": 4})
     )
-    assert (outcome.played_once, outcome.p_value, len(outcome.won)) == (False, None, 2)
+    assert (outcome.played_once, len(outcome.won)) == (False, 2)
     assert outcome.success.difference.n == 20
 
 
@@ -128,6 +142,7 @@ def test_a_side_that_was_not_trained_adds_no_chance_of_seeds_on_either_side(
     )
     assert interval(there.success) == pytest.approx((expected.estimate, expected.low, expected.high))
     assert turned(back.success) == pytest.approx(interval(there.success))
+    assert back.p_value.value == pytest.approx(there.p_value.value)
 
 
 def test_errored_tasks_are_left_out_of_both_sides_and_counted(tmp_path: Path) -> None:

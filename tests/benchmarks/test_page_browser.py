@@ -10,6 +10,7 @@ import pytest
 
 from tests.benchmarks.browser import Watched, launched
 from tests.benchmarks.page_runs import add_played_run, episode, episodes_of, turn, write_page
+from tests.benchmarks.report_runs import add_run
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><!--\u2028"
 LONG = "word " * 400
@@ -282,8 +283,16 @@ def test_all_iterations_are_listed_a_part_at_a_time_from_one_index(browser: Any,
     assert page.locator("#lens-groups > li").count() == 80
     page.locator("#lens-groups .chip").nth(5).click()
     page.locator(".chip[aria-current][data-key='0/0.0.5']").wait_for()
-    assert watched.data_files == [f"{RUN}/index.js", f"{RUN}/99.js", f"{RUN}/0.js"]
+    assert watched.data_files == ["runs.js", f"{RUN}/index.js", f"{RUN}/99.js", f"{RUN}/0.js"]
     watched.context.close()
+
+
+def test_a_page_without_episodes_says_so(watched: Watched, tmp_path: Path) -> None:
+    add_run(tmp_path / "webshop", "grpo", solved=range(8))
+    watched.page.goto(write_page(tmp_path / "webshop", tmp_path / "out").as_uri())
+    watched.page.locator("#lens").scroll_into_view_if_needed()
+    watched.page.get_by_text("no training episodes beside this page").wait_for()
+    assert not watched.page.locator("#lens-app").is_visible()
 
 
 def test_missing_data_files_are_named(browser: Any, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def files_of(suite: Path, facts: dict[str, str] | None = None) -> dict[str, byte
 def test_a_page_is_an_index_and_a_chunk_per_iteration_of_each_run_that_recorded_episodes(suite: Path) -> None:
     assert sorted(files_of(suite)) == [
         "index.html",
+        "lens/runs.js",
         *(
             f"lens/webshop-{name}-s0/{part}.js"
             for name in ("grpo-empg", "grpo")
@@ -83,7 +84,7 @@ def test_the_files_come_one_by_one_with_the_page_last(suite: Path, monkeypatch: 
     files = build(load_suite(suite), [TABLE], {}, {})
     first, _ = next(files)
     assert (first, read) == ("lens/webshop-grpo-s0/0.js", [0])
-    assert [name for name, _ in files][-1] == "index.html"
+    assert [name for name, _ in files][-2:] == ["lens/runs.js", "index.html"]
 
 
 def test_each_data_file_hands_over_what_its_place_asks_for(suite: Path) -> None:
@@ -121,11 +122,21 @@ def test_a_runs_name_is_a_safe_file_name_and_no_two_share_one() -> None:
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9-]{0,70}", key) for key in keys)
 
 
-def test_a_suite_without_recorded_episodes_says_so(tmp_path: Path) -> None:
+def test_the_list_of_runs_names_those_that_recorded_episodes(suite: Path) -> None:
+    assert data_of(files_of(suite)["lens/runs.js"]) == [
+        "runs",
+        [
+            {"key": "webshop-grpo-s0", "name": "webshop-grpo-s0", "label": "GRPO", "seed": 0},
+            {"key": "webshop-grpo-empg-s0", "name": "webshop-grpo-empg-s0", "label": "GRPO+EMPG", "seed": 0},
+        ],
+    ]
+
+
+def test_a_suite_without_recorded_episodes_lists_no_runs(tmp_path: Path) -> None:
     add_run(tmp_path / "webshop", "grpo", solved=range(8))
     files = files_of(tmp_path / "webshop")
-    assert list(files) == ["index.html"]
-    assert b"No run of this suite recorded its training episodes" in files["index.html"]
+    assert list(files) == ["lens/runs.js", "index.html"]
+    assert data_of(files["lens/runs.js"]) == ["runs", []]
 
 
 def test_the_page_refers_to_nothing_outside_its_folder(suite: Path) -> None:
@@ -149,7 +160,7 @@ def test_foreign_text_in_tables_facts_and_runs_stays_text(tmp_path: Path) -> Non
     table = Table(HOSTILE, (HOSTILE, "value"), ((HOSTILE, "1.0"),), HOSTILE)
     files = dict(build(load_suite(folder), [table], {f"{HOSTILE}.png": PNG}, {HOSTILE: HOSTILE}))
     found = Tags(files["index.html"].decode()).found
-    assert sum(tag == "script" for tag, _ in found) == 3  # the theme, the data, the page
+    assert sum(tag == "script" for tag, _ in found) == 2  # the theme and the rest
     assert [attributes for tag, attributes in found if tag == "img" and attributes.get("src") == "x"] == []
 
 
@@ -188,5 +199,5 @@ def test_ten_thousand_episodes_take_one_small_index(tmp_path: Path) -> None:
     add_played_run(folder, "grpo", played=rows, with_tokens=lambda one: False, iterations=range(20))
     files = files_of(folder)
     assert len(rows) == 10_000
-    assert len(files) == 1 + 20 + 1
+    assert len(files) == 20 + 3  # chunks, index, runs, page
     assert len(files["lens/webshop-grpo-s0/index.js"]) < 300_000

@@ -15,10 +15,12 @@ from benchmarks.reporting import figures, paper, tables
 from benchmarks.reporting.load import RecordError
 from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, label
 from benchmarks.reporting.report import Report
-from tests.benchmarks.report_runs import add_run, full_suite, report_of
+from tests.benchmarks.report_runs import add_run, full_suite, report_of, tree
 
 FIGURES = set(figures.FILES)
-TEXTS = {"table.md", "table.tex", "table.csv", "differences.csv", "cost.csv"}
+TEXTS = {
+    "table.md", "table.tex", "table.csv", "differences.csv", "cost.csv", "index.html", "lens/runs.js",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -63,11 +65,11 @@ def test_the_table_has_every_row_in_order_with_hand_counted_rates(suite: Path) -
 
 def test_every_file_is_written_and_a_second_report_changes_no_byte(suite: Path, drawn: None) -> None:
     first = report_of(full_suite(suite, seeds=(0, 1)))
-    before = {path.name: path.read_bytes() for path in first.folder.iterdir()}
+    before = tree(first.folder)
     assert set(before) == TEXTS | FIGURES | {"files.json"}
     with matplotlib.rc_context({"lines.linewidth": 9.0, "font.size": 20.0}):
         second = report_of(suite)
-    assert {path.name: path.read_bytes() for path in second.folder.iterdir()} == before
+    assert tree(second.folder) == before
 
 
 def test_a_figure_that_no_longer_applies_does_not_stay_behind(suite: Path) -> None:
@@ -118,18 +120,19 @@ def test_the_caption_states_decoding_checkpoint_unit_and_number_of_tasks(suite: 
 
 def test_differences_are_paired_and_say_when_they_are_not_significant(suite: Path) -> None:
     add_run(suite, "warm-start", solved=range(4))
-    add_run(suite, "grpo", solved=range(10))
-    add_run(suite, "grpo+empg", solved=[*range(9), 10, 11])  # 11 of 20, but one task lost and two won
+    add_run(suite, "grpo", solved=range(14))
+    add_run(suite, "grpo+empg", solved=[*range(13), 14, 15])  # 15 of 20, but one task lost and two won
     report = report_of(suite)
     won = markdown_row(report, "GRPO − warm start")
-    assert (won[2].split(" ")[0], won[4], won[-1]) == ("+30.0", "0.031", "significant")
+    # Six tests: twice 2 / 2^11, twice 2 / 2^10, twice 1; the third smallest is multiplied by four.
+    assert (won[2].split(" ")[0], won[4], won[-1]) == ("+50.0", "0.008", "significant")
     level = markdown_row(report, "GRPO+EMPG − GRPO")
     assert (level[2].split(" ")[0], level[4], level[-1]) == ("+5.0", "1.000", "not significant")
 
 
 def test_an_interval_above_zero_is_not_called_significant_against_the_exact_test(suite: Path) -> None:
     add_run(suite, "warm-start", solved=range(4))
-    add_run(suite, "grpo", solved=range(8))  # four tasks won, none lost: p = 2 / 16
+    add_run(suite, "grpo", solved=range(9))  # five tasks won, none lost: p = 2 / 32, in each of two modes
     cells = markdown_row(report_of(suite), "GRPO − warm start")
     assert not cells[2].split("[")[1].startswith("-")
     assert (cells[4], cells[-1]) == ("0.125", "not significant")
@@ -145,7 +148,8 @@ def test_repeated_samples_of_a_task_are_not_further_tasks(suite: Path) -> None:
         for row in csv_rows(report, "differences.csv")
         if row["measure"] == "success" and row["mode"] != ""
     )
-    assert (sampled["mcnemar_p"], greedy["mcnemar_p"]) == ("", "0.125000")
+    for row in (sampled, greedy):
+        assert (row["test"], row["p"], row["holm_p"]) == ("exact McNemar", "0.125", "0.25")
 
 
 def test_comparisons_use_only_seeds_that_both_variants_have(suite: Path) -> None:

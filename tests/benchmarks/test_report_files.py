@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,7 @@ import pytest
 from benchmarks.reporting import files
 from benchmarks.reporting.files import MANIFEST, write_report_files, written_before
 from benchmarks.reporting.schema import RecordError
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+from tests.benchmarks.report_runs import tree
 
 
 def test_files_in_sub_folders_are_written_and_those_of_an_earlier_report_go(tmp_path: Path) -> None:
@@ -106,3 +104,44 @@ def test_a_report_that_dies_half_way_leaves_whole_files_and_the_next_one_cleans_
     assert tree(tmp_path)["c.md"] == b"new"
     write_report_files(tmp_path, {"d.md": b"new"})
     assert set(tree(tmp_path)) == {"d.md", MANIFEST}
+
+
+def test_streamed_files_are_written_beside_the_others_one_at_a_time(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def stream() -> Iterator[tuple[str, bytes]]:
+        for name in ("lens/1.js", "lens/2.js"):
+            made.append(name)
+            yield name, name.encode()
+
+    written = write_report_files(tmp_path, {"a.md": b"1"}, streamed=stream())
+    assert made == ["lens/1.js", "lens/2.js"]
+    assert {path: path.read_bytes() for path in written} == {
+        tmp_path / "a.md": b"1",
+        tmp_path / "lens/1.js": b"lens/1.js",
+        tmp_path / "lens/2.js": b"lens/2.js",
+    }
+    assert written_before(tmp_path) == {"a.md", "lens/1.js", "lens/2.js"}
+
+
+def test_a_stream_that_fails_changes_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "report"
+    write_report_files(folder, {"a.md": b"old"})
+    before = tree(tmp_path)
+
+    def stream() -> Iterator[tuple[str, bytes]]:
+        yield "lens/1.js", b"new"
+        raise RecordError("episodes.jsonl: cut off")
+
+    with pytest.raises(RecordError, match="cut off"):
+        write_report_files(folder, {"a.md": b"new"}, streamed=stream())
+    assert tree(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_drafts_that_a_kill_left_are_neither_kept_nor_published(tmp_path: Path) -> None:
+    drafts = tmp_path / ".report.drafts"
+    drafts.mkdir()
+    (drafts / "half.md").write_bytes(b"ha")
+    write_report_files(tmp_path / "report", {"a.md": b"1"})
+    assert set(tree(tmp_path)) == {"report/a.md", f"report/{MANIFEST}"}

@@ -20,6 +20,9 @@ GRID = [(0.01, 1.0), (0.05, 1.0), (0.1, 1.0), (0.05, 0.5), (0.05, 1.5)]
 NAMES = [f"grpo+empg,zeta={zeta},k={k}" for zeta, k in GRID]
 
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     return tmp_path / "sensitivity"

@@ -163,7 +163,7 @@ def chart(found: Sequence[Rows], about: str) -> Chart | None:
             band(norm, one.at, low, high, one.arm.look)
             line(norm, one.at, median, one.arm.look)
         norm.set(ylabel="L2 norm over all parameters", ylim=(0.0, None))
-        norm.set_title("Parameter gradient: median and quartiles")
+        norm.set_title("Parameter gradient")
         for axes in (logits, difference, norm):
             axes.set(xlabel="Rényi-2 entropy H₂ of the step (nats)")
             log_scale(axes, "x", np.concatenate([one.at for one in shown]))
@@ -191,8 +191,8 @@ def _note(shown: Sequence[Probes]) -> str:
         "lies below the curve at their mean H₂. Middle: sampled minus expected with 95% intervals (trajectories as "
         "units); 0 is expected over all tokens of a policy, and only nearly by bin or in groups kept for their "
         "outcome (DAPO); where tokens are almost certain, a small sample lacks the rare others, and its interval is "
-        "too narrow. Right: norm of the gradient of a step's mean log π with respect to the parameters, of which "
-        "the proposition says nothing; ρ: Spearman's correlation over steps."
+        "too narrow. Right: median and quartiles over steps of the norm of the gradient of a step's mean log π with "
+        "respect to the parameters, of which the proposition says nothing; ρ: Spearman's correlation over steps."
         f"{f' Entropies below {SMALL:g} are drawn there.' if small else ''}"
     )
 
@@ -219,8 +219,8 @@ def _draw_difference(axes: Axes, shown: Sequence[Probes]) -> None:
         axes.errorbar(at, mean, np.nan_to_num(high - mean), color=one.arm.look.colour, linestyle="none", capsize=2,
                       elinewidth=0.8)  # fmt: skip
     axes.axhline(0.0, color=GREY, linewidth=0.8)
-    axes.set(ylabel="sampled − expected")
-    axes.set_title("Difference from the proposition")
+    axes.set(ylabel="difference, mean over tokens")
+    axes.set_title("Sampled minus expected")
 
 
 def _name(one: Probes) -> str:

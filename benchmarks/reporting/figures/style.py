@@ -114,18 +114,24 @@ class Chart:
 def render(chart: Chart) -> dict[str, bytes]:
     """`png` and `svg`, drawn under matplotlib's own defaults, so that a user's settings change no byte."""
     with matplotlib.style.context(["default", SETTINGS]):
-        figure = Figure(figsize=chart.size, dpi=DPI, layout="constrained")
-        FigureCanvasAgg(figure)
-        chart.draw(figure)
-        note = textwrap.fill(chart.note, int(NOTE_CHARACTERS * chart.size[0]), break_on_hyphens=False)
-        figure.supxlabel(note, x=0.01, ha="left", fontsize=NOTE_POINTS, linespacing=1.3)
-        figure.draw_without_rendering()
-        figure.set_layout_engine(None)  # once for both files
+        figure = laid_out(chart)
         described = {"Title": chart.title, "Description": chart.note, "Date": None, "Creator": None}
         return {
             "png": _saved(figure, "png", {"Software": None}),
             "svg": _saved(figure, "svg", described),
         }
+
+
+def laid_out(chart: Chart) -> Figure:
+    """The drawing with its note below, every part in its place; under the settings of the caller."""
+    figure = Figure(figsize=chart.size, dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    chart.draw(figure)
+    note = textwrap.fill(chart.note, int(NOTE_CHARACTERS * chart.size[0]), break_on_hyphens=False)
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=NOTE_POINTS, linespacing=1.3)
+    figure.draw_without_rendering()
+    figure.set_layout_engine(None)  # once, for both files
+    return figure
 
 
 def _saved(figure: Figure, kind: str, metadata: Mapping[str, str | None]) -> bytes:
@@ -173,11 +179,13 @@ def key(look: Look, name: str) -> Line2D:
 
 def legend(figure: Figure, keys: Sequence[Any]) -> None:
     """Above all panels, where it hides no data; in as few lines as fit, of equally many entries."""
-    longest = max(len(str(each.get_label())) for each in keys)
-    fit = max(1, int(figure.get_figwidth() * LEGEND_CHARACTERS) // (longest + LEGEND_HANDLE))
+    width = int(figure.get_figwidth() * LEGEND_CHARACTERS)
+    names = [str(each.get_label()) for each in keys]
+    fit = max(1, width // (max(map(len, names)) + LEGEND_HANDLE))
     columns = math.ceil(len(keys) / math.ceil(len(keys) / fit))
     figure.legend(
-        handles=list(keys),
+        list(keys),
+        [textwrap.fill(name, width - LEGEND_HANDLE, break_on_hyphens=False) for name in names],
         loc="outside upper left",
         ncols=columns,
         fontsize="small",

@@ -24,12 +24,5 @@ def build(
     title and caption are what its SVG says of itself. `facts`: where the numbers come from, a line each.
     The same records give the same files. Raises `RecordError`.
     """
-    catalogue = []
-    for run in suite.runs:
-        recorded = False
-        for file in lens.run_files(run):
-            recorded = True
-            yield file
-        if recorded:
-            catalogue.append(lens.catalogue_entry(run))
-    yield PAGE, render(suite, tables, figures, facts, catalogue).encode()
+    yield from lens.files(suite)
+    yield PAGE, render(suite, tables, figures, facts).encode()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,7 +17,7 @@ from benchmarks.reporting.load import Suite
 from benchmarks.reporting.outcomes import label
 from benchmarks.reporting.page.cells import Grid, grid
 from benchmarks.reporting.page.images import figures_of
-from benchmarks.reporting.page.script import script_json, source_hash
+from benchmarks.reporting.page.script import source_hash
 from benchmarks.reporting.schema import RunInfo
 from benchmarks.reporting.tables import Table, one_line
 
@@ -37,7 +36,6 @@ def render(
     tables: Sequence[Table],
     figures: Mapping[str, bytes],
     facts: Mapping[str, str],
-    catalogue: Sequence[Mapping[str, Any]],
 ) -> str:
     """The whole document."""
     style = _source(STYLES)
@@ -57,8 +55,6 @@ def render(
         figures=figures_of(figures),
         facts={name: one_line(value) for name, value in facts.items()},
         records=provenance_grids(suite),
-        catalogue=Markup(script_json(catalogue)),
-        runs_recorded=len(catalogue),
         policy=policy(style, early, late),
         style=Markup(style),
         early=Markup(early),

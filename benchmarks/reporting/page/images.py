@@ -9,6 +9,7 @@ from pathlib import PurePath
 from xml.etree import ElementTree
 
 _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
+WIDE = 1.7
 _PNG_HEADER = b"\x89PNG\r\n\x1a\n"
 
 
@@ -23,6 +24,11 @@ class Figure:
     size: tuple[int, int] | None
     """Width and height in pixels, so that nothing moves when the image arrives; None where unknown."""
     files: tuple[str, ...]
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes the room of two."""
+        return self.size is not None and self.size[0] > WIDE * self.size[1]
 
 
 def figures_of(contents: Mapping[str, bytes]) -> list[Figure]:

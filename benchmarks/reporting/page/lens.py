@@ -1,4 +1,4 @@
-"""The credit lens as data files: an index per run and a chunk per run and iteration, each loaded when it is looked at.
+"""The credit lens as data files, each loaded when it is looked at: the runs, an index per run, a chunk per iteration.
 
 The index tells enough to list and filter all episodes of a run; a chunk has what was said in one iteration,
 with credit and tokens. The files are made one at a time, so that a suite of any size fits in memory.
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.reporting.load import Run
+from benchmarks.reporting.load import Run, Suite
 from benchmarks.reporting.outcomes import label
-from benchmarks.reporting.page.episodes import CREDIT, Played, Tokens, Turn, iterations
+from benchmarks.reporting.page.episodes import CREDIT, EPISODES, Played, Tokens, Turn, iterations
 from benchmarks.reporting.page.script import data_script
 
 FOLDER = "lens"
@@ -64,6 +64,29 @@ def run_key(name: str) -> str:
     return slug if slug == name else f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".strip("-")
 
 
+def recorded(suite: Suite) -> bool:
+    """Whether any run has the episodes that the lens shows."""
+    return any((run.folder / EPISODES).exists() for run in suite.runs)
+
+
+def of_lens(name: str) -> bool:
+    """Whether a file of a report, named by its path, is the lens's."""
+    return name.startswith(f"{FOLDER}/")
+
+
+def files(suite: Suite) -> Iterator[tuple[str, bytes]]:
+    """All data files by their path; the list of the runs that recorded episodes comes last."""
+    catalogue = []
+    for run in suite.runs:
+        there = False
+        for file in run_files(run):
+            there = True
+            yield file
+        if there:
+            catalogue.append(_entry(run))
+    yield _file("runs", catalogue)
+
+
 def run_files(run: Run) -> Iterator[tuple[str, bytes]]:
     """The chunks of a run's recorded episodes, then its index; nothing where it recorded none."""
     key, listing = run_key(run.info.run), Listing()
@@ -84,8 +107,8 @@ def run_files(run: Run) -> Iterator[tuple[str, bytes]]:
         )
 
 
-def catalogue_entry(run: Run) -> dict[str, Any]:
-    """What the page says of a run before any of its data is loaded."""
+def _entry(run: Run) -> dict[str, Any]:
+    """What the lens says of a run before any of its data is loaded."""
     return {
         "key": run_key(run.info.run),
         "name": run.info.run,

@@ -214,21 +214,25 @@ function sentenceOf({ run, entry, beside, strayed }) {
   return parts.join(" ");
 }
 
-/** Shows what the address names, or something to begin with once the lens comes near the screen. */
-function startLens() {
-  const catalogue = JSON.parse(byId("catalogue").textContent);
+/** The lens on what the address names, or on something to begin with; a message where there is nothing to see. */
+async function openLens(view) {
+  const catalogue = await loadData("runs").catch(() => []);
+  byId(catalogue.length ? "lens-app" : "lens-none").hidden = false;
   if (!catalogue.length) return;
   const lens = new Lens(new Episodes(catalogue));
+  await lens.show(view ?? {}, "keep");
+  if (view) lens.focus();
+}
+
+/** Loads nothing before the lens comes near the screen, unless the address leads into it. */
+function startLens() {
   const linked = viewOfHash(location.hash);
-  if (linked) {
-    lens.show(linked, "keep").then(() => lens.focus());
-    return;
-  }
+  if (linked) return openLens(linked);
   const seen = new IntersectionObserver(
     (entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       seen.disconnect();
-      lens.show({}, "keep");
+      openLens(null);
     },
     { rootMargin: "600px" },
   );

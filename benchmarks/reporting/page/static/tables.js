@@ -37,7 +37,7 @@ function setUpGrid(grid) {
     });
   });
 
-  grid.querySelector("input[type=search]").addEventListener("input", (event) => {
+  grid.querySelector("input[type=search]")?.addEventListener("input", (event) => {
     const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
     original.forEach((row, place) => {
       row.hidden = !wanted.every((word) => words[place].includes(word));

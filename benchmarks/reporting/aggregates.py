@@ -1,0 +1,243 @@
+"""Methods over several benchmarks: a table of aggregate success, and one of who beats whom how often.
+
+An aggregate stands on all benchmarks that were asked for or it is missing: over fewer it would be another quantity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.reporting.cells import MISSING, percent, seed_count
+from benchmarks.reporting.evaluations import MODES
+from benchmarks.reporting.load import Suite
+from benchmarks.reporting.outcomes import EXPERT, LABELS, WARM_START, bootstrap_generator, label, variants
+from benchmarks.reporting.schema import RecordError, RunInfo
+from benchmarks.reporting.stats import Array, Interval
+from benchmarks.reporting.stratified import (
+    Statistic,
+    bootstrap_stratified,
+    interquartile_mean,
+    mean_over_benchmarks,
+    probability_of_improvement,
+)
+from benchmarks.reporting.tables import Table
+
+LAST_ITERATE = "Last iterate of every run; none is chosen by its results."
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One method on one benchmark in one evaluation mode."""
+
+    outcomes: Array
+    """[seeds, tasks] success rates; NaN where the environment failed. A run that only failed is not among them."""
+    planned: int
+    """Runs that there should be."""
+
+    @property
+    def seeds(self) -> int:
+        """Runs with a result."""
+        return len(self.outcomes)
+
+    @property
+    def scores(self) -> Array:
+        """[seeds]: success rate of each run."""
+        return np.asarray(np.nanmean(self.outcomes, axis=1))
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One method in one mode over all benchmarks."""
+
+    variant: str
+    mode: str
+    arms: tuple[Arm, ...]
+    """By benchmark."""
+    iqm: Interval | None
+    mean: Interval | None
+    """None where a benchmark has no result."""
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """How often one method's run beats another's."""
+
+    treated: str
+    reference: str
+    mode: str
+    arms: tuple[tuple[Arm, Arm], ...]
+    """By benchmark."""
+    probability: Interval | None
+    """None where a benchmark has no result of both."""
+
+
+def build(suites: Sequence[Suite]) -> tuple[Table, Table]:
+    """Both tables; `RecordError` where suites are of one benchmark or of unequal scale."""
+    return aggregate_table(suites), improvement_table(suites)
+
+
+def aggregates(suites: Sequence[Suite]) -> tuple[Aggregate, ...]:
+    """Every method that any of the suites has or should have, in every mode."""
+    check(suites)
+    return tuple(_aggregate(suites, name, mode) for name in methods(suites) for mode in MODES)
+
+
+def improvements(suites: Sequence[Suite]) -> tuple[Improvement, ...]:
+    """Every `base+change` against its base, in every mode."""
+    check(suites)
+    names = [name for name in methods(suites) if name != WARM_START]
+    pairs = [(name, name.split("+")[0]) for name in names if "+" in name and name.split("+")[0] in names]
+    return tuple(_improvement(suites, *pair, mode) for pair in pairs for mode in MODES)
+
+
+def check(suites: Sequence[Suite]) -> None:
+    """Refuse what cannot stand in one table."""
+    if not suites:
+        raise ValueError("no suites to aggregate; expected at least one")
+    known: dict[str, Suite] = {}
+    for suite in suites:
+        if (twin := known.setdefault(suite.columns.title, suite)) is not suite:
+            raise RecordError(
+                f"{twin.name} and {suite.name} are both {suite.columns.title}; expected one suite of each benchmark"
+            )
+    scales = {suite.name: {info.scale for info in _infos(suite)} for suite in suites}
+    if len(set().union(*scales.values())) > 1:
+        raise RecordError(f"suites of unequal scale are not aggregated: {scales}")
+
+
+def methods(suites: Sequence[Suite]) -> tuple[str, ...]:
+    """Rows: all that any suite expects, the demonstrator excepted, which has no method."""
+    expected = {name for suite in suites for name in variants(suite)} - {EXPERT}
+    known = [name for name in LABELS if name in expected]
+    return (*known, *sorted(expected - LABELS.keys()))
+
+
+def _infos(suite: Suite) -> list[RunInfo]:
+    return [*(run.info for run in suite.runs), *suite.incomplete]
+
+
+def _arm(suite: Suite, variant: str, mode: str) -> Arm:
+    played = [run.evaluations[mode] for run in suite.of(variant) if mode in run.evaluations]
+    rates = [found.rates("success") for found in played if found.usable.any()]
+    outcomes = np.stack(rates) if rates else np.empty((0, len(suite.task_ids)))
+    planned = 1 if variant == WARM_START else len(suite.planned_seeds)
+    return Arm(outcomes, max(planned, len(outcomes)))
+
+
+def _aggregate(suites: Sequence[Suite], variant: str, mode: str) -> Aggregate:
+    arms = tuple(_arm(suite, variant, mode) for suite in suites)
+    return Aggregate(
+        variant,
+        mode,
+        arms,
+        _interval(interquartile_mean, arms),
+        _interval(mean_over_benchmarks, arms),
+    )
+
+
+def _improvement(suites: Sequence[Suite], treated: str, reference: str, mode: str) -> Improvement:
+    arms = [tuple(_arm(suite, name, mode) for suite in suites) for name in (treated, reference)]
+    probability = _interval(probability_of_improvement, *arms)
+    return Improvement(treated, reference, mode, tuple(zip(*arms, strict=True)), probability)
+
+
+def _interval(statistic: Statistic, *arms: Sequence[Arm]) -> Interval | None:
+    """None unless every benchmark has a result of every arm."""
+    if not all(one.seeds for arm in arms for one in arm):
+        return None
+    outcomes = ([one.outcomes for one in arm] for arm in arms)
+    return bootstrap_stratified(statistic, *outcomes, generator=bootstrap_generator())
+
+
+def aggregate_table(suites: Sequence[Suite]) -> Table:
+    """One row per method and mode: both aggregates, then what they are made of."""
+    found = aggregates(suites)
+    return Table(
+        title="Success over benchmarks (%)",
+        columns=("method", "mode", "IQM", "mean", *map(_heading, suites)),
+        rows=tuple(
+            (label(one.variant), one.mode, _cell(one.iqm), _cell(one.mean), *map(_part, one.arms))
+            for one in found
+        ),
+        note=(
+            f"{LAST_ITERATE} A run's success is its rate on its benchmark's panel. IQM: mean of the middle half "
+            "of all runs of all benchmarks (of fewer than four runs nothing is cut off: it is the mean); mean: "
+            "over benchmarks. Benchmarks weigh equally in both. "
+            f"{_intervals(suites, [one.arms for one in found if one.variant != WARM_START])} "
+            f"Single benchmarks: mean over seeds, and how many. {MISSING}: a benchmark is missing, so there is no "
+            "aggregate."
+        ),
+    )
+
+
+def improvement_table(suites: Sequence[Suite]) -> Table:
+    """One row per change of a method and mode: how often it improves, over all benchmarks and on each."""
+    found = improvements(suites)
+    return Table(
+        title="Probability of improvement over benchmarks (%)",
+        columns=("comparison", "mode", "probability", *map(_heading, suites)),
+        rows=tuple(
+            (
+                f"{label(one.treated)} over {label(one.reference)}",
+                one.mode,
+                _cell(one.probability),
+                *(_pairs(*pair) for pair in one.arms),
+            )
+            for one in found
+        ),
+        note=(
+            f"{LAST_ITERATE} How often a run of the first has more success than one of the second, equal runs "
+            "counting half: over all pairs of runs of a benchmark, then the mean over benchmarks. 50 is no "
+            "difference; how large a difference is plays no part. "
+            f"{_intervals(suites, [arms for one in found for arms in zip(*one.arms, strict=True)])} "
+            f"Single benchmarks: the same without interval, and runs × runs. {MISSING}: a benchmark lacks one of "
+            "the two, so there is no probability."
+        ),
+    )
+
+
+def _heading(suite: Suite) -> str:
+    return f"{suite.columns.title} (n={len(suite.task_ids)})"
+
+
+def _cell(interval: Interval | None) -> str:
+    if interval is None:
+        return MISSING
+    return f"{percent(interval.estimate)} [{percent(interval.low)}, {percent(interval.high)}]"
+
+
+def _part(arm: Arm) -> str:
+    counted = seed_count(arm.seeds, arm.planned)
+    return f"{percent(float(arm.scores.mean()))} ({counted.strip('()')})" if arm.seeds else counted
+
+
+def _pairs(treated: Arm, reference: Arm) -> str:
+    runs = f"{treated.seeds}/{treated.planned} × {reference.seeds}/{reference.planned} seeds"
+    if not treated.seeds or not reference.seeds:
+        return f"{MISSING} ({runs})"
+    found = probability_of_improvement([treated.scores], [reference.scores])
+    return f"{percent(float(found))} ({runs})"
+
+
+def _intervals(suites: Sequence[Suite], trained: Sequence[Sequence[Arm]]) -> str:
+    """Unit, n and what the intervals cannot cover. `trained`: by method, then by benchmark."""
+    panels = ", ".join(f"{suite.columns.title} {len(suite.task_ids)}" for suite in suites)
+    said = (
+        "Intervals: 95%, bootstrap stratified by benchmark. Unit: tasks "
+        f"({panels}), and training seeds where there are several; the benchmarks are given, not a sample of others."
+    )
+    alone = {
+        suite.columns.title
+        for arms in trained
+        for suite, arm in zip(suites, arms, strict=True)
+        if arm.seeds == 1
+    }
+    if alone:
+        said += (
+            f" With one seed (n=1: {', '.join(sorted(alone))}) they cover which tasks were drawn, not how another "
+            "training run would end: they speak about these policies, not about the methods."
+        )
+    return said
