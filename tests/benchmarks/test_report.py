@@ -189,7 +189,7 @@ def test_a_seed_whose_environment_always_failed_is_shown_as_such_and_not_as_zero
 def test_p4_of_several_seeds_one_whose_environment_always_failed_is_missed_by_name(suite: Path) -> None:
     add_run(suite, "grpo", 0, solved=range(8))
     add_run(suite, "grpo", 1, errored=dict.fromkeys(range(20), "down"))
-    report = write_report(suite)
+    report = report_of(suite)
     cells = markdown_row(report, "GRPO")
     assert cells[1:3] == ["40.0 [21.9, 61.3] (1/2 seeds)"] * 2
     assert cells[4:] == ["40/80", "2/2"]
