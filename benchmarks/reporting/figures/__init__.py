@@ -6,13 +6,10 @@ A figure whose record no run has is not made; where some runs lack it, its note 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from benchmarks.reporting import paper
-from benchmarks.reporting.arrays import load_numbers
 from benchmarks.reporting.figures import bars, credit, curves, entropy, gradient_norm, gradient_variance
 from benchmarks.reporting.figures.arms import Arm, arms_of, subject
-from benchmarks.reporting.figures.rows import Piece, rows_of
 from benchmarks.reporting.figures.style import Chart
 from benchmarks.reporting.load import Run, Suite
 
@@ -24,8 +21,6 @@ ENDINGS = ("csv", "png", "svg")
 FILES = tuple(f"{name}.{ending}" for name in NAMES for ending in ENDINGS)
 """All that `build` can make of a suite."""
 OVERVIEW_FILES = tuple(f"figure1.{ending}" for ending in ENDINGS)
-
-STEP_COLUMNS = ("entropy", "g", "f", "raw_advantage", "advantage")
 
 
 def build(suite: Suite) -> dict[str, bytes]:
@@ -65,13 +60,10 @@ def _of_steps(arms: Sequence[Arm], about: str) -> tuple[Chart | None, Chart | No
     credits: list[credit.Credit] = []
     unrecorded: list[Run] = []
     for arm in arms:
-        steps = rows_of(arm, lambda run: run.step_file, _load_steps)
+        steps = credit.steps_of(arm)
         unrecorded += steps.lacking
-        changes += [entropy.step_change(steps), entropy.token_change(arm)]
         if (found := credit.credit(steps)) is not None:
             credits.append(found)
+        del steps
+        changes += [entropy.step_change(arm), entropy.token_change(arm)]
     return entropy.chart(changes, paper.entropy_change(), about), credit.chart(credits, unrecorded, about)
-
-
-def _load_steps(path: Path) -> Piece:
-    return load_numbers(path, STEP_COLUMNS, nullable=("entropy_after",))

@@ -15,26 +15,27 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 
 def percentile_bins(values: Array, bins: int) -> Bins:
-    """[n]: the bin of each value, from 0 for the lowest of `bins` equal parts of the percentiles.
+    """[n]: the bin of each finite value, from 0 for the lowest of `bins` equal parts of the percentiles.
 
     The percentile of a value is (its mean rank - 0.5) / n, so equal values share a bin whatever their order.
     """
-    return np.searchsorted(_edges(np.sort(values), bins), values, side="right").astype(np.int8)
+    return np.searchsorted(_edges(values, bins), values, side="right").astype(np.int8)
 
 
-def _edges(ordered: Array, bins: int) -> Array:
+def _edges(values: Array, bins: int) -> Array:
     """[bins - 1]: the smallest value that is in bin 1, 2, ... or above; infinite where none is.
 
     In whole numbers: equal values at places [left, right) have mean rank (left + right + 1) / 2, and so are in bin
     (left + right) * bins // (2 n).
     """
-    n, bin_ = ordered.size, np.arange(1, bins)
-    padded = np.append(ordered, np.inf)
+    n, bin_ = values.size, np.arange(1, bins)
+    ordered = np.append(values, np.inf)
+    ordered.sort()
     # The first place that would be in the bin if it were alone; only the values equal to it can pull it out again.
     first = np.maximum(-((bins - 2 * n * bin_) // (2 * bins)), 0)
-    left, right = (np.searchsorted(ordered, padded[first], side) for side in ("left", "right"))
+    left, right = (np.searchsorted(ordered[:n], ordered[first], side) for side in ("left", "right"))
     inside = (left + right) * bins >= 2 * n * bin_
-    return np.asarray(np.where(inside, padded[first], padded[np.minimum(right, n)]))
+    return np.asarray(np.where(inside, ordered[first], ordered[right]))
 
 
 def middles(bins: int) -> Array:

@@ -10,15 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.reporting.arrays import load_numbers
 from benchmarks.reporting.figures.arms import Arm, lacking
 from benchmarks.reporting.figures.bins import Bins, bounds, middles, percentile_bins, quantiles
-from benchmarks.reporting.figures.rows import Piece, Rows
+from benchmarks.reporting.figures.rows import Piece, Rows, rows_of
 from benchmarks.reporting.figures.style import GREY, Chart, Look, band, key, legend, line, number, sentence
 from benchmarks.reporting.load import Run
 from benchmarks.reporting.stats import Array
 from benchmarks.reporting.tables import csv_text
 
 BINS = 20
+COLUMNS = ("entropy", "g", "f", "raw_advantage", "advantage")
 SIGNS = {"above 0": 1, "below 0": -1, "0": 0}
 """Of the raw advantage: better than its group, worse than it, in a group of equal outcomes."""
 SIGN_LOOKS = {
@@ -59,15 +61,20 @@ class Credit:
     """Steps without a next one, which get no bonus; all of them where the bonus is off."""
 
 
+def steps_of(arm: Arm) -> Rows:
+    """The steps that a variant trained on; at millions of them, those of one variant at a time are to be held."""
+    return rows_of(arm, lambda run: run.step_file, lambda path: load_numbers(path, COLUMNS))
+
+
 def credit(rows: Rows) -> Credit | None:
-    """Of all steps that a variant trained on; None where every g is 1 and every f is 0: EMPG is off."""
+    """Of a variant's steps; None where every g is 1 and every f is 0: EMPG is off."""
     if all(piece is None or _is_off(piece) for piece in rows.pieces):
         return None
     entropy = rows.column("entropy")
     bin_of = percentile_bins(entropy, BINS)
     total, count = np.bincount(bin_of, weights=entropy, minlength=BINS), np.bincount(bin_of, minlength=BINS)
     mean = np.divide(total, count, out=np.full(BINS, np.nan), where=count > 0)
-    del entropy  # millions of steps: one quantity after the other
+    del entropy  # one quantity after the other in memory
     spreads = [_spread("g", "", rows.column("g"), bin_of)]
     f = rows.column("f")
     followed = f > 0.0  # f is exp(-k' Hn): 0 only where no step follows, or where the bonus is off

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.reporting.arrays import load_lists
+from benchmarks.reporting.arrays import load_lists, load_numbers
 from benchmarks.reporting.figures.arms import Arm, lacking
 from benchmarks.reporting.figures.bins import Bins, bounds, means, middles, percentile_bins
 from benchmarks.reporting.figures.rows import Piece, Rows, rows_of
@@ -56,9 +56,13 @@ class Change:
     """Recorded groups of episodes behind the tokens; 0 at step level."""
 
 
-def step_change(steps: Rows) -> Change:
+def step_change(arm: Arm) -> Change:
     """Of the steps that were scored again after their update."""
-    return _change("step", steps.measured("entropy_after"))
+    return _change("step", rows_of(arm, lambda run: run.step_file, _steps).measured("entropy_after"))
+
+
+def _steps(path: Path) -> Piece:
+    return load_numbers(path, ("entropy",), nullable=("entropy_after",))
 
 
 def token_change(arm: Arm) -> Change:
