@@ -1,0 +1,1 @@
+lensData("runs",[]);
