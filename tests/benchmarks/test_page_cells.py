@@ -23,6 +23,8 @@ from benchmarks.reporting.tables import Table
         ("0/0", None),
         ("200 × 1", 200.0),
         ("12%", 12.0),
+        ("63.7ᵃ", 63.7),
+        ("+3.9ᵇ [1.0, 5.0]", 3.9),
         ("—", None),
         ("", None),
         ("not significant", None),

@@ -175,11 +175,13 @@ def test_figures_of_one_stem_are_one_figure_described_by_its_vector_image() -> N
     assert (figure.title, figure.caption) == ("KL loss", "Mean over 3 seeds.")
     assert (figure.image, figure.size) == ("kl_loss.svg", (640, 480))
     assert figure.files == ("kl_loss.csv", "kl_loss.png", "kl_loss.svg")
+    assert figure.data == "kl_loss.csv"
 
 
 def test_a_figure_without_a_vector_image_is_named_by_its_stem() -> None:
     (figure,) = figures_of({"kl_loss.png": PNG, "table.csv": b""})
     assert (figure.title, figure.caption, figure.image) == ("Kl loss", "", "kl_loss.png")
+    assert figure.data == ""
 
 
 def test_an_image_that_says_nothing_of_itself_has_no_caption() -> None:
@@ -191,6 +193,7 @@ def test_the_page_links_every_file_of_a_figure(suite: Path, tmp_path: Path) -> N
     page = write_page(suite, tmp_path / "out", {"kl loss.csv": b"", "kl loss.svg": SVG})
     links = [attributes.get("href") for tag, attributes in Tags(page.read_text()).found if tag == "a"]
     assert {"kl%20loss.csv", "kl%20loss.svg"} <= set(links)
+    assert "KL loss. What it shows is said below, its numbers are in kl loss.csv." in page.read_text()
 
 
 def test_ten_thousand_episodes_take_one_small_index(tmp_path: Path) -> None:

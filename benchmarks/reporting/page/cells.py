@@ -10,7 +10,8 @@ from benchmarks.reporting.cells import MISSING
 from benchmarks.reporting.tables import Table, one_line
 
 _NUMBER = re.compile(
-    r"\(?(?P<bound>[<>]?) *(?P<number>[+\-−]?\d[\d,]*(?:\.\d+)?)(?:/(?P<whole>\d[\d,]*))?(?=$|[ %,;:)])"
+    r"\(?(?P<bound>[<>]?) *(?P<number>[+\-−]?\d[\d,]*(?:\.\d+)?)(?:/(?P<whole>\d[\d,]*))?"
+    r"(?=$|[ %,;:)*†‡\u02b0-\u02b8\u1d2c-\u1d6a\u2070-\u207f])"  # superscripts mark footnotes
 )
 _DETAIL = re.compile(r" (?=[\[(±])")
 

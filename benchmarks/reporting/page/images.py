@@ -26,6 +26,11 @@ class Figure:
     files: tuple[str, ...]
 
     @property
+    def data(self) -> str:
+        """The file with its numbers; empty where there is none."""
+        return next((name for name in self.files if name.endswith(".csv")), "")
+
+    @property
     def wide(self) -> bool:
         """Whether it takes the room of two."""
         return self.size is not None and self.size[0] > WIDE * self.size[1]

@@ -1,7 +1,8 @@
 // An episode as it went: what it came to, its steps at a glance, then each step with its credit.
 "use strict";
 
-const LONG_TEXT = 600;
+const LONG_TEXT = 900;
+const SHOWN_OF_LONG = 600;
 const OUTCOME_WORDS = { solved: "solved", failed: "not solved", errored: "errored" };
 const FATE_WORDS = {
   trained: null,
@@ -94,7 +95,7 @@ function spoken(name, text, kind) {
   const body = el("p", { class: kind }, text === "" ? el("em", {}, "nothing") : text);
   const said = el("dd", {}, body);
   if (text.length > LONG_TEXT) {
-    body.textContent = `${text.slice(0, LONG_TEXT)}…`;
+    body.textContent = `${text.slice(0, SHOWN_OF_LONG)}…`;
     const more = el("button", { type: "button", class: "quiet" }, `Show all ${text.length.toLocaleString("en")} characters`);
     more.addEventListener("click", () => {
       body.textContent = text;
