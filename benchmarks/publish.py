@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -39,10 +40,12 @@ def publish_figures(runs: Path, results: Path, console: Console) -> None:
 
 
 def publish_overview(results: Path, console: Console) -> None:
-    """The figure over all benchmarks, from the suites that the tables of the paper take."""
+    """The figure over all benchmarks, from the suites that the tables of the paper take; `ConfigError` without any."""
     with _readable():
-        found = [_suite(results, name) for names in SUITES.values() for name in names]
-        files = build_overview([suite for suite in found if suite is not None])
+        suites = [suite for name in chain(*SUITES.values()) if (suite := _suite(results, name)) is not None]
+        if not suites:
+            raise _no_runs(results)
+        files = build_overview(suites)
     for name, content in files.items():
         write_whole(results / PUBLISHED / name, content)
         _say(console, str(results / PUBLISHED / name))
@@ -71,31 +74,24 @@ def publish_comparison(
 
 
 def publish_all_figures(results: Path, console: Console) -> None:
-    """The figures of every suite that has runs, and the one over all benchmarks."""
-    suites = _suites(results)
-    _each(
-        [
-            *(partial(publish_figures, runs, results, console) for runs in suites),
-            partial(publish_overview, results, console),
-        ]
-    )
+    """The figures of every suite that has runs, and the one over all benchmarks, also of published records."""
+    suites = [partial(publish_figures, runs, results, console) for runs in suites_with_runs(results)]
+    _each([*suites, partial(publish_overview, results, console)])
 
 
 def publish_everything(results: Path, console: Console) -> None:
     """The report of every suite that has runs, then what the paper shows over several of them."""
-    suites = _suites(results)
+    suites = suites_with_runs(results)
+    if not suites:
+        raise _no_runs(results)
     names = {runs.name for runs in suites}
-    _each(
-        [
-            *(partial(publish_report, runs, results, console) for runs in suites),
-            *(
-                partial(publish_joint, name, chosen, results, console)
-                for name, chosen in SUITES.items()
-                if names & set(chosen)
-            ),
-            partial(publish_overview, results, console),
-        ]
-    )
+    reports = [partial(publish_report, runs, results, console) for runs in suites]
+    joint = [
+        partial(publish_joint, name, chosen, results, console)
+        for name, chosen in SUITES.items()
+        if names & set(chosen)
+    ]
+    _each([*reports, *joint, *([partial(publish_overview, results, console)] if joint else [])])
 
 
 def _each(tasks: Iterable[Callable[[], None]]) -> None:
@@ -110,10 +106,8 @@ def _each(tasks: Iterable[Callable[[], None]]) -> None:
         raise ConfigError("; ".join(failed))
 
 
-def _suites(results: Path) -> tuple[Path, ...]:
-    if found := suites_with_runs(results):
-        return found
-    raise ConfigError(f"no runs below {results / RUNS}, expected some that `empg-bench run` has made")
+def _no_runs(results: Path) -> ConfigError:
+    return ConfigError(f"no runs below {results / RUNS}, expected some that `empg-bench run` has made")
 
 
 def _suite(results: Path, name: str) -> Suite | None:

@@ -209,11 +209,13 @@ def _note(pairs: Sequence[tuple[Block, Given | None]], says: str) -> str:
         else f"{block.columns.title}, suite {given.suite.name}: {given.suite.panel or 'no run is complete'}"
         for block, given in pairs
     )
+    scored = any("score" in block.headings for block, _ in pairs)
+    intervals = "Wilson's for success" + (", by bootstrap for score" if scored else "")
     printed = paper.TABLES[columns[0].paper_table]
     unsaid = "; ".join(dict.fromkeys(f"for {one.title} {one.not_stated}" for one in columns))
     return (
         f"Ours ({panels}): last checkpoint, sampled at temperature 1; mean over seeds (± sd over seeds where there are "
-        "several) and 95% interval over tasks, Wilson for success and bootstrap for score. "
+        f"several) and 95% interval over tasks, {intervals}. "
         f"{ONE_SEED}{ERRORED}{says} The paper: {printed.name}, {printed.says}; it does not say {unsaid}. "
         "The levels are not comparable: model, data and training length differ."
     )

@@ -141,6 +141,9 @@ def test_the_joint_tables_take_runs_made_here_before_published_ones_and_other_fo
         "ALFWorld, suite official: valid\\_unseen, 134 tasks"
         in (results / "published" / "table1.md").read_text()
     )
+    shutil.rmtree(results / "runs")
+    assert call(capsys, "figures", "--results", results)[0] == 0  # the overview, of published records
+    assert {path.name for path in (results / "published").iterdir()} >= OVERVIEW
     code, out, _ = call(capsys, "table2", "--results", results)
     assert code == 0
     assert "Deep Search: no runs here" in " ".join(out.split())
