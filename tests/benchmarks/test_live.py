@@ -15,6 +15,7 @@ from benchmarks import live, records
 from benchmarks.config import ConfigError
 from benchmarks.live import Live, TensorBoard, WeightsAndBiases, live_view
 from benchmarks.run import execute, forget_after
+from benchmarks.suite import job
 from tests.benchmarks.tiny import planned, write_suite
 
 Points = dict[str, list[tuple[int, float]]]
@@ -174,6 +175,14 @@ def test_a_missing_package_is_named_with_the_extra_that_installs_it(
     monkeypatch.setattr(live, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=rf"^--{name}: .*`pip install 'empg-bench\[{name}\]'`$"):
         live_view([name])
+
+
+def test_every_process_of_a_suite_is_told_to_show_its_run(tmp_path: Path, tiny_policy: Path) -> None:
+    run = planned(write_suite(tmp_path, tiny_policy), tmp_path)
+    plain = job(run, "tiny.toml", "default", tmp_path).command
+    assert job(run, "tiny.toml", "default", tmp_path, ["tensorboard", "wandb"]).command == (
+        *plain, "--tensorboard", "--wandb",
+    )  # fmt: skip
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -94,6 +94,7 @@ def test_hostile_names_stay_in_their_cells_and_every_row_has_every_column() -> N
     assert rows[1].endswith(r"& $-$1.5 {[}$-$2.0, +0.5{]} \\")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_table_of_a_report_is_one_environment_with_its_notes_below(tmp_path: Path) -> None:
     report = report_of(full_suite(tmp_path / "webshop", seeds=(0, 1)))
     latex = (report.folder / "table.tex").read_text()
@@ -111,6 +112,7 @@ def test_every_table_of_a_report_is_one_environment_with_its_notes_below(tmp_pat
     assert "U+" not in latex
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_variant_that_is_named_like_a_command_stays_a_name(tmp_path: Path) -> None:
     suite = tmp_path / "webshop"
     folder = add_run(suite, "grpo", device=HOSTILE)
