@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import records
 from benchmarks.reporting.arrays import load_numbers
-from benchmarks.reporting.figures import STEP_COLUMNS
+from benchmarks.reporting.figures.credit import COLUMNS
 from benchmarks.reporting.load import RecordError, load_suite
 from tests.benchmarks.report_runs import add_run
 
@@ -171,7 +171,7 @@ def test_a_damaged_step_table_is_an_error_that_names_it(run: Path, place: str) -
         content[start : start + 50] = b"\xff" * 50
     path.write_bytes(bytes(content))
     with pytest.raises(RecordError) as found:
-        load_numbers(path, STEP_COLUMNS, nullable=("entropy_after",))
+        load_numbers(path, COLUMNS, nullable=("entropy_after",))
     assert str(found.value).startswith(f"{path}: ")
 
 
@@ -183,4 +183,4 @@ def test_no_damaged_byte_of_a_step_table_ends_in_another_error(run: Path) -> Non
         damaged[place] ^= 0x5A
         path.write_bytes(bytes(damaged))
         with contextlib.suppress(RecordError):  # a flipped bit of a value is still a number
-            load_numbers(path, STEP_COLUMNS, nullable=("entropy_after",))
+            load_numbers(path, COLUMNS, nullable=("entropy_after",))
