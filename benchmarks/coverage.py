@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.progress import Status, display
-from benchmarks.reporting.cells import percent
+from benchmarks.reporting.cells import interval_cell, percent
 from benchmarks.reporting.stats import Array, Interval, paired_difference, wilson
 from benchmarks.reporting.stratified import (
     Statistic,
@@ -231,7 +231,7 @@ def coverage_table(found: Sequence[Coverage]) -> Table:
                 one.setting.interval,
                 one.setting.about,
                 one.setting.circumstances,
-                f"{percent(one.share.estimate)} [{percent(one.share.low)}, {percent(one.share.high)}]",
+                interval_cell(one.share),
                 percent(one.width),
                 one.verdict,
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.config import ConfigError, RunConfig, Suite
+from benchmarks.records import safe_name
 
 
 @dataclass(frozen=True)
@@ -83,5 +84,4 @@ def _run(suite: Suite, data: Path | None, results: Path, variant: str, seed: int
 
 
 def _safe(name: str) -> str:
-    """A name as part of ours: nothing that a shell, a path or a terminal could read as more."""
-    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.") or "data"
+    return safe_name(name) or "data"

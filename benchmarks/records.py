@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -75,6 +76,15 @@ def append_jsonl(path: Path, rows: Iterable[Row]) -> None:
     drop_partial_line(path)
     with path.open("ab") as file:
         file.write("".join(dumps(row) + "\n" for row in rows).encode())
+
+
+def safe_name(name: str, most: int | None = None) -> str:
+    """A name as part of a path, its last `most` characters: nothing that a shell, a path or a terminal reads as more.
+
+    Empty where nothing of it is left.
+    """
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", name)
+    return (plain if most is None else plain[-most:]).strip("-.")
 
 
 def drop_partial_line(path: Path) -> None:

@@ -10,10 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.reporting.cells import MISSING, percent, seed_count
+from benchmarks.reporting.cells import MISSING, interval_cell, percent, seed_count
 from benchmarks.reporting.evaluations import MODES
 from benchmarks.reporting.load import Suite
-from benchmarks.reporting.outcomes import EXPERT, LABELS, WARM_START, bootstrap_generator, label, variants
+from benchmarks.reporting.outcomes import (
+    EXPERT,
+    WARM_START,
+    additions,
+    bootstrap_generator,
+    in_order,
+    label,
+    variants,
+)
 from benchmarks.reporting.schema import RecordError, RunInfo
 from benchmarks.reporting.stats import Array, Interval
 from benchmarks.reporting.stratified import (
@@ -89,8 +97,7 @@ def improvements(suites: Sequence[Suite]) -> tuple[Improvement, ...]:
     """Every `base+change` against its base, in every mode."""
     check(suites)
     names = [name for name in methods(suites) if name != WARM_START]
-    pairs = [(name, name.split("+")[0]) for name in names if "+" in name and name.split("+")[0] in names]
-    return tuple(_improvement(suites, *pair, mode) for pair in pairs for mode in MODES)
+    return tuple(_improvement(suites, *pair, mode) for pair in additions(names) for mode in MODES)
 
 
 def check(suites: Sequence[Suite]) -> None:
@@ -111,8 +118,7 @@ def check(suites: Sequence[Suite]) -> None:
 def methods(suites: Sequence[Suite]) -> tuple[str, ...]:
     """Rows: all that any suite expects, the demonstrator excepted, which has no method."""
     expected = {name for suite in suites for name in variants(suite)} - {EXPERT}
-    known = [name for name in LABELS if name in expected]
-    return (*known, *sorted(expected - LABELS.keys()))
+    return tuple(in_order(sorted(expected)))
 
 
 def _infos(suite: Suite) -> list[RunInfo]:
@@ -159,7 +165,13 @@ def aggregate_table(suites: Sequence[Suite]) -> Table:
         title="Success over benchmarks (%)",
         columns=("method", "mode", "IQM", "mean", *map(_heading, suites)),
         rows=tuple(
-            (label(one.variant), one.mode, _cell(one.iqm), _cell(one.mean), *map(_part, one.arms))
+            (
+                label(one.variant),
+                one.mode,
+                interval_cell(one.iqm),
+                interval_cell(one.mean),
+                *map(_part, one.arms),
+            )
             for one in found
         ),
         note=(
@@ -183,7 +195,7 @@ def improvement_table(suites: Sequence[Suite]) -> Table:
             (
                 f"{label(one.treated)} over {label(one.reference)}",
                 one.mode,
-                _cell(one.probability),
+                interval_cell(one.probability),
                 *(_pairs(*pair) for pair in one.arms),
             )
             for one in found
@@ -201,12 +213,6 @@ def improvement_table(suites: Sequence[Suite]) -> Table:
 
 def _heading(suite: Suite) -> str:
     return f"{suite.columns.title} (n={len(suite.task_ids)})"
-
-
-def _cell(interval: Interval | None) -> str:
-    if interval is None:
-        return MISSING
-    return f"{percent(interval.estimate)} [{percent(interval.low)}, {percent(interval.high)}]"
 
 
 def _part(arm: Arm) -> str:

@@ -21,7 +21,7 @@ def load_numbers(path: Path, columns: Sequence[str], nullable: Sequence[str] = (
 
     A missing value is NaN in a `nullable` column and a `RecordError` in another.
     """
-    table = _read(path, (*columns, *nullable))
+    table = read_columns(path, (*columns, *nullable))
     return {name: _numbers(path, name, table.column(name), name in nullable) for name in table.column_names}
 
 
@@ -32,7 +32,7 @@ def load_lists(
 
     Raises `RecordError` when the lists of a row differ in length, and for values that are not finite numbers.
     """
-    table = _read(path, (*columns, *lists))
+    table = read_columns(path, (*columns, *lists))
     table = table.filter(pc.is_valid(table.column(measured)))
     if not len(table):
         nothing = [{name: np.empty(0) for name in names} for names in (columns, lists)]
@@ -51,11 +51,12 @@ def load_lists(
     return plain, flat, np.asarray(known.to_numpy(), dtype=np.int64)
 
 
-def _read(path: Path, columns: Sequence[str]) -> Any:
+def read_columns(path: Path, columns: Sequence[str]) -> Any:
+    """Some columns of a table, all of them there; raises `RecordError`."""
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(columns=list(columns))
-    except (OSError, ValueError) as error:  # pyarrow's own errors are both
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise RecordError(f"{path}: not a readable table: {error}") from error
     if missing := sorted(set(columns) - set(table.column_names)):
         raise RecordError(f"{path}: lacks the columns {missing}; expected {list(columns)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.reporting.columns import What
 from benchmarks.reporting.outcomes import ArmRow, Measure
-from benchmarks.reporting.stats import Interval
+from benchmarks.reporting.stats import Interval, Spread
 
 MISSING = "—"
 
@@ -19,19 +19,36 @@ def points(value: float | None) -> str:
     return MISSING if value is None else f"{100 * value:+.1f}"
 
 
-def mean_cell(measure: Measure | None) -> str:
+def spread_cell(spread: Spread) -> str:
     """`41.5`, with `± 2.1` after it when there is more than one seed."""
-    if measure is None:
-        return MISSING
-    sd = "" if measure.spread.sd is None else f" ± {percent(measure.spread.sd)}"
-    return percent(measure.spread.mean) + sd
+    return percent(spread.mean) + ("" if spread.sd is None else f" ± {percent(spread.sd)}")
+
+
+def mean_cell(measure: Measure | None) -> str:
+    """The same of a measure."""
+    return MISSING if measure is None else spread_cell(measure.spread)
+
+
+def bounds_cell(interval: Interval) -> str:
+    """`[34.9, 48.4]`."""
+    return f"[{percent(interval.low)}, {percent(interval.high)}]"
+
+
+def interval_cell(interval: Interval | None) -> str:
+    """`41.5 [34.9, 48.4]`."""
+    return MISSING if interval is None else f"{percent(interval.estimate)} {bounds_cell(interval)}"
+
+
+def p_cell(p_value: float) -> str:
+    """`0.031`, `< 0.001`."""
+    return f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001"
 
 
 def measure_cell(measure: Measure | None) -> str:
     """`41.5 [34.9, 48.4]`, with `± 2.1` after the mean when there is more than one seed."""
     if measure is None:
         return MISSING
-    return f"{mean_cell(measure)} [{percent(measure.interval.low)}, {percent(measure.interval.high)}]"
+    return f"{mean_cell(measure)} {bounds_cell(measure.interval)}"
 
 
 def part_cell(measure: Measure | None, whole: Measure | None) -> str:

@@ -15,7 +15,14 @@ from benchmarks.reporting import stats
 from benchmarks.reporting.columns import What
 from benchmarks.reporting.evaluations import MODES, Evaluation
 from benchmarks.reporting.load import Run, Suite, check_same_ground, check_same_tasks
-from benchmarks.reporting.outcomes import BOOTSTRAP_SEED, EXPERT, WARM_START, label, paired_rates, variants
+from benchmarks.reporting.outcomes import (
+    EXPERT,
+    WARM_START,
+    bootstrap_generator,
+    label,
+    paired_rates,
+    variants,
+)
 from benchmarks.reporting.schema import RecordError
 from benchmarks.reporting.stats import Array, Interval, PValue, Spread
 
@@ -318,7 +325,7 @@ def _rates(arms: Sequence[Sequence[Evaluation]], what: What, trained: tuple[bool
 def _difference(a: Array, b: Array, trained: tuple[bool, bool]) -> Interval:
     """B minus A, both [seeds, tasks]."""
     treated, reference, fixed = _roles(a, b, trained)
-    found = stats.paired_difference(treated, reference, _generator(), reference_is_fixed=fixed)
+    found = stats.paired_difference(treated, reference, bootstrap_generator(), reference_is_fixed=fixed)
     if treated is b:
         return found
     return replace(found, estimate=-found.estimate, low=-found.high, high=-found.low)
@@ -327,18 +334,13 @@ def _difference(a: Array, b: Array, trained: tuple[bool, bool]) -> Interval:
 def _p_value(a: Array, b: Array, trained: tuple[bool, bool]) -> PValue:
     """Of no difference, both [seeds, tasks]."""
     treated, reference, fixed = _roles(a, b, trained)
-    return stats.paired_p_value(treated, reference, _generator(), reference_is_fixed=fixed)
+    return stats.paired_p_value(treated, reference, bootstrap_generator(), reference_is_fixed=fixed)
 
 
 def _roles(a: Array, b: Array, trained: tuple[bool, bool]) -> tuple[Array, Array, bool]:
     """Treated, reference, and whether that is fixed: a side that was not trained adds no chance of its own seeds."""
     treated, reference = (a, b) if trained == (True, False) else (b, a)
     return treated, reference, not all(trained)
-
-
-def _generator() -> np.random.Generator:
-    """The same stream for every number: it does not depend on what else is compared."""
-    return np.random.default_rng(BOOTSTRAP_SEED)
 
 
 def _task_results(

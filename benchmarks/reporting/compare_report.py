@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from benchmarks.records import safe_name
 from benchmarks.reporting import compare_words as words
 from benchmarks.reporting import tables
 from benchmarks.reporting.compare import Comparison, Side, check_sides, compare
@@ -52,7 +52,7 @@ def compared_name(a: Side, b: Side) -> str:
 
 
 def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "-", name)[-NAME_CHARACTERS:].strip("-.") or "side"
+    return safe_name(name, NAME_CHARACTERS) or "side"
 
 
 def contents(found: Comparison, settings: Sequence[Setting]) -> Mapping[str, bytes]:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchmarks.reporting.cells import MISSING, difference_cell, percent, points
+from benchmarks.reporting.cells import MISSING, difference_cell, p_cell, percent, points, spread_cell
 from benchmarks.reporting.columns import of_type
 from benchmarks.reporting.compare import Comparison, Outcome, Pair, Rates, TaskResult
 from benchmarks.reporting.compare_words import significance
-from benchmarks.reporting.stats import FEW, Spread
+from benchmarks.reporting.main_tables import INTERVALS
 from benchmarks.reporting.tables import Table, csv_text, one_line
 
 P_VALUE, HOLM = "p", "Holm p"
 SHOWN_TASKS = 15
-INTERVALS = (
-    "95% intervals, each for its difference alone. One seed: paired bootstrap over tasks (adjusted Wald where all "
-    f"tasks but {FEW - 1} or fewer differ equally); it speaks about these two policies, not about the methods. Several "
-    "seeds: Student t with tasks and training seeds as chance."
-)
 CSV_COLUMNS = (
     "variant_a", "variant_b", "mode", "measure", "a", "a_sd_over_seeds", "b", "b_sd_over_seeds", "difference", "low",
     "high", "interval", "unit", "tasks", "seeds", "test", "p", "holm_p", "tests", "significance",
@@ -36,7 +31,7 @@ def difference_table(found: Comparison) -> Table:
     for pair, outcome in found.outcomes:
         for what, rates in outcome.measures.items():
             tested = what == "success"
-            tests = [_p_cell(p) if tested else MISSING for p in (outcome.p_value.value, outcome.holm)]
+            tests = [p_cell(p) if tested else MISSING for p in (outcome.p_value.value, outcome.holm)]
             counted = f"{rates.difference.n} × {rates.difference.seeds}"
             named = f"{pair.title}, {outcome.mode}, {what}"
             rows.append((named, *_rates_cells(rates), *tests, counted))
@@ -104,15 +99,7 @@ def _flip_row(task: TaskResult) -> tuple[str, ...]:
 def _rates_cells(rates: Rates | None) -> tuple[str, str, str]:
     if rates is None:
         return (MISSING, MISSING, MISSING)
-    return _mean_cell(rates.a), _mean_cell(rates.b), difference_cell(rates.difference)
-
-
-def _mean_cell(spread: Spread) -> str:
-    return percent(spread.mean) + ("" if spread.sd is None else f" ± {percent(spread.sd)}")
-
-
-def _p_cell(p_value: float) -> str:
-    return f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001"
+    return spread_cell(rates.a), spread_cell(rates.b), difference_cell(rates.difference)
 
 
 def main_csv(found: Comparison) -> str:

@@ -13,9 +13,17 @@ from benchmarks.reporting.latex import to_latex
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.long_form import CSV_COLUMNS, our_lines, paper_lines
 from benchmarks.reporting.main_tables import ERRORED, ONE_SEED
-from benchmarks.reporting.outcomes import EXPERT, TABLE_1, WARM_START, ArmRow, arm_row, label, variants
+from benchmarks.reporting.outcomes import (
+    EXPERT,
+    TABLE_1,
+    WARM_START,
+    ArmRow,
+    arm_row,
+    in_order,
+    label,
+    variants,
+)
 from benchmarks.reporting.paper import PaperRow, footnotes, marks_of
-from benchmarks.reporting.paper_tables import in_order
 from benchmarks.reporting.provenance import provenance
 from benchmarks.reporting.tables import Table, csv_text, to_markdown
 
@@ -192,7 +200,7 @@ def _paper_row(
     """One row of the paper, from the part of it that each block reads."""
     cells, runs = [], []
     for block, row in zip(blocks, rows, strict=True):
-        found = {name: number.cell + marks[number.remark] for name, number in row.numbers.items()}
+        found = row.marked(marks)
         cells += [found.get(name, MISSING) for name in block.headings]
         spread = any(number.std is not None for number in row.numbers.values())
         runs.append(str(row.runs) if spread and row.runs is not None else MISSING)

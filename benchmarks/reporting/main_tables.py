@@ -8,6 +8,7 @@ from benchmarks.reporting.cells import (
     MISSING,
     difference_cell,
     errored_cell,
+    p_cell,
     part_cell,
     seeds_cell,
     whole_cell,
@@ -20,6 +21,12 @@ from benchmarks.reporting.stats import FEW
 from benchmarks.reporting.tables import VERDICT, Table
 
 ONE_SEED = "They do not cover the chance of training: one seed (n=1) says nothing about another. "
+INTERVALS = (
+    "95% intervals, each for its difference alone. One seed: paired bootstrap over tasks (adjusted Wald where all "
+    f"tasks but {FEW - 1} or fewer differ equally); it speaks about these two policies, not about the methods. Several "
+    "seeds: Student t with tasks and training seeds as chance."
+)
+"""How the intervals of differences are made."""
 ERRORED = "Errored episodes failed in the environment and are left out of every rate."
 P_VALUE = "Holm p"
 
@@ -123,10 +130,7 @@ def difference_table(found: Sequence[Comparison], shown: Columns) -> Table:
         ),
         rows=tuple(row for comparison in found for row in _difference_rows(comparison, shown)),
         note=(
-            "95% intervals, each for its difference alone. One seed: paired bootstrap over tasks (adjusted "
-            f"Wald where all tasks but {FEW - 1} or fewer differ equally); it speaks about these two policies, "
-            "not about the methods. Several seeds: Student t with tasks and training seeds as chance. "
-            f"{P_VALUE}: two-sided test of equal success ({tests}), corrected by Holm's method for all "
+            f"{INTERVALS} {P_VALUE}: two-sided test of equal success ({tests}), corrected by Holm's method for all "
             f"{len(differences)} tests of this table, sampled and greedy, as one family. Significant: "
             f"{P_VALUE} < {SIGNIFICANCE} and the interval leaves out 0. An interval alone may leave out 0 "
             "where the difference is not significant among so many."
@@ -143,7 +147,7 @@ def _difference_rows(found: Comparison, shown: Columns) -> list[tuple[str, ...]]
             mode,
             *(difference_cell(one.of(what)) for what in shown.measures),
             *(difference_cell(one.groups[name]) for name in shown.groups),
-            f"{one.holm:.3f}" if one.holm >= 0.001 else "< 0.001",
+            p_cell(one.holm),
             f"{one.success.n} × {len(one.seeds)}",
             one.verdict,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -133,9 +133,24 @@ def variants(suite: Suite) -> tuple[str, ...]:
     """
     started = {run.info.variant for run in suite.runs} | {info.variant for info in suite.incomplete}
     expected = {WARM_START, *(suite.variants or TABLE_1), *started} - {EXPERT}
-    known = [name for name in LABELS if name in expected]
-    listed = [name for name in suite.variants if name not in known]
-    return (*known, *listed, *sorted(expected - {*known, *listed}), EXPERT)
+    return (*in_order((*suite.variants, *sorted(expected))), EXPERT)
+
+
+def trained_variants(suite: Suite) -> tuple[str, ...]:
+    """The same without the two that are not trained."""
+    return tuple(name for name in variants(suite) if name not in (WARM_START, EXPERT))
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Each method once: the well-known ones as they are always listed, then the others as they come."""
+    found = dict.fromkeys(methods)
+    return [name for name in LABELS if name in found] + [name for name in found if name not in LABELS]
+
+
+def additions(methods: Sequence[str]) -> list[tuple[str, str]]:
+    """Every `base+change` with its base, where that is among them too."""
+    pairs = ((name, name.split("+")[0]) for name in methods if "+" in name)
+    return [(name, base) for name, base in pairs if base in methods]
 
 
 def arm_row(suite: Suite, variant: str) -> ArmRow:
@@ -198,9 +213,8 @@ def _measure(evaluations: Sequence[Evaluation], what: What) -> Measure | None:
 
 def comparisons(suite: Suite) -> tuple[Comparison, ...]:
     """Every trained variant against the warm start, then every `base+change` against its base."""
-    names = [name for name in variants(suite) if name not in (WARM_START, EXPERT)]
-    pairs = [(name, WARM_START) for name in names]
-    pairs += [(name, name.split("+")[0]) for name in names if name.split("+")[0] in names and "+" in name]
+    names = trained_variants(suite)
+    pairs = [*((name, WARM_START) for name in names), *additions(names)]
     return corrected([compare(suite, treated, reference) for treated, reference in pairs])
 
 

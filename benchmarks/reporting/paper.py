@@ -93,6 +93,10 @@ class PaperRow:
     remark: str = ""
     """What must be known about the whole row, if anything."""
 
+    def marked(self, marks: Mapping[str, str]) -> dict[str, str]:
+        """Cells by measure, each with the mark of its remark."""
+        return {name: number.cell + marks[number.remark] for name, number in self.numbers.items()}
+
 
 @dataclass(frozen=True)
 class Slip:

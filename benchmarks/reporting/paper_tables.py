@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.reporting.cells import MISSING, mean_cell, points
 from benchmarks.reporting.load import Suite
-from benchmarks.reporting.outcomes import ADDITIONS, EXPERT, LABELS, WARM_START, ArmRow, Comparison, label
+from benchmarks.reporting.outcomes import ADDITIONS, EXPERT, WARM_START, ArmRow, Comparison, in_order, label
 from benchmarks.reporting.paper import TABLES, PaperRow, footnotes, marks_of, source
 from benchmarks.reporting.tables import Table
 
@@ -104,17 +104,11 @@ def _lines(
     return lines
 
 
-def in_order(methods: Iterable[str]) -> list[str]:
-    """Each method once: the well-known ones as they are always listed, then the others as they come."""
-    found = dict.fromkeys(methods)
-    return [name for name in LABELS if name in found] + [name for name in found if name not in LABELS]
-
-
 def _printed(row: PaperRow | None, shown: Sequence[str], marks: Mapping[str, str]) -> _Cells:
     """The numbers of a row of the paper, each marked where something is wrong with it."""
     if row is None:
         return _Cells([MISSING] * len(shown))
-    found = {name: number.cell + marks[number.remark] for name, number in row.numbers.items()}
+    found = row.marked(marks)
     return _Cells([found.get(name, MISSING) for name in shown], marks[row.remark])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.reporting.figures.style import Look, listed, looks
 from benchmarks.reporting.load import Run, Suite
-from benchmarks.reporting.outcomes import EXPERT, WARM_START, label, variants
+from benchmarks.reporting.outcomes import label, trained_variants
 from benchmarks.reporting.tables import one_line
 
 
@@ -40,7 +40,7 @@ class Arm:
 
 def arms_of(suite: Suite) -> tuple[Arm, ...]:
     """The trained variants with a complete run, in the order of the tables."""
-    trained = _trained(suite)
+    trained = trained_variants(suite)
     look = looks(trained)
     planned = len(suite.planned_seeds)
     found = ((name, suite.of(name)) for name in trained)
@@ -49,13 +49,9 @@ def arms_of(suite: Suite) -> tuple[Arm, ...]:
 
 def subject(suite: Suite) -> str:
     """What the figures of a suite speak of: its name, the size of its policy, and the variants that are missing."""
-    absent = [one_line(label(name)) for name in _trained(suite) if not suite.of(name)]
+    absent = [one_line(label(name)) for name in trained_variants(suite) if not suite.of(name)]
     missing = f" No complete run of {', '.join(absent)}." if absent else ""
     return f"Suite {suite.name}, {suite.model_size}.{missing}"
-
-
-def _trained(suite: Suite) -> list[str]:
-    return [name for name in variants(suite) if name not in (WARM_START, EXPERT)]
 
 
 def lacking(what: str, runs: Iterable[Run]) -> str:

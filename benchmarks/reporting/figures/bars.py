@@ -13,7 +13,7 @@ from benchmarks.reporting.cells import MISSING
 from benchmarks.reporting.columns import PAPER_BENCHMARKS, Columns
 from benchmarks.reporting.figures.style import GREY, Chart, Look, legend, looks, number, sentence
 from benchmarks.reporting.load import Suite
-from benchmarks.reporting.outcomes import EXPERT, LABELS, WARM_START, arm_row, label, variants
+from benchmarks.reporting.outcomes import arm_row, in_order, label, trained_variants
 from benchmarks.reporting.paper import TABLES, rows_of, slips
 from benchmarks.reporting.tables import csv_text, one_line
 
@@ -75,16 +75,15 @@ def panels_of(suites: Sequence[Suite]) -> tuple[Panel, ...]:
 
 
 def _panel(columns: Columns, suite: Suite | None) -> Panel:
-    trained = [] if suite is None else [name for name in variants(suite) if name not in (WARM_START, EXPERT)]
+    trained = () if suite is None else trained_variants(suite)
     theirs = _paper_groups(columns)
     methods = {*trained, *(method for group in theirs for method in group.bars)}
-    known = [name for name in LABELS if name in methods]
     ours, partial = ({}, ()) if suite is None else _our_bars(suite, trained)
     return Panel(
         benchmark=columns.title,
         suite="" if suite is None else suite.name,
         panel="" if suite is None else suite.panel,
-        methods=(*known, *sorted(methods - set(known))),
+        methods=tuple(in_order(sorted(methods))),
         groups=(Group("ours", "no suite" if suite is None else suite.model_size, ours), *theirs),
         partial=partial,
     )
@@ -123,8 +122,7 @@ def _paper_groups(columns: Columns) -> tuple[Group, ...]:
 def chart(suites: Sequence[Suite]) -> Chart:
     """A panel for each suite, and for each of the paper's benchmarks without one."""
     panels = panels_of(suites)
-    methods = list(dict.fromkeys(method for panel in panels for method in panel.methods))
-    methods.sort(key=lambda name: list(LABELS).index(name) if name in LABELS else len(LABELS))
+    methods = in_order(method for panel in panels for method in panel.methods)
     look = looks(methods)
 
     def draw(figure: Figure) -> None:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from benchmarks.reporting.arrays import read_columns
 from benchmarks.reporting.schema import Record, RecordError, parse
 
 EPISODES, STEPS, TOKENS = "episodes.jsonl", "steps.parquet", "tokens.parquet"
@@ -131,14 +130,7 @@ def _table(path: Path, values: Sequence[str]) -> Any:
     """The columns of a table of steps; None where the file is absent."""
     if not path.exists():
         return None
-    wanted = ["iteration", *PLACE, *values]
-    try:
-        there = pq.read_schema(path).names
-        if missing := [name for name in wanted if name not in there]:
-            raise RecordError(f"{path}: lacks the columns {missing}; expected {wanted}")
-        return pq.read_table(path, columns=wanted)
-    except (OSError, pa.ArrowException) as error:
-        raise RecordError(f"{path}: not a readable table: {error}") from error
+    return read_columns(path, ("iteration", *PLACE, *values))
 
 
 def _joined(
