@@ -161,7 +161,7 @@ class _Table:
         except EnvError as error:
             if env is not None:
                 env.close()
-            self._finish(index, _trajectory(episode, (), None, "error", self._config, _describe(error)))
+            self._finish(index, _trajectory(episode, self._config, "error", error=_describe(error)))
             return
         self._live.append(_Live(index, episode, env, observation, _facts(info), opening=observation))
 
@@ -253,8 +253,7 @@ class _Table:
         self._session.close_episode(live.index)
         if end != "error":
             self._idle.append(live.env)
-        trajectory = _trajectory(live.episode, tuple(live.steps), live.info, end, self._config, error)
-        self._finish(live.index, trajectory)
+        self._finish(live.index, _trajectory(live.episode, self._config, end, live, error))
 
     def _finish(self, index: int, trajectory: Trajectory) -> None:
         self.done[index] = trajectory
@@ -270,27 +269,30 @@ def _prepare(coming: Sequence[tuple[TextEnv, str]]) -> None:
 
 def _trajectory(
     episode: Episode,
-    steps: tuple[Step, ...],
-    info: StepInfo | None,
-    end: EndReason,
     config: RolloutConfig,
+    end: EndReason,
+    live: _Live | None = None,
     error: str | None = None,
 ) -> Trajectory:
-    """An ended episode; only a terminated one can be a success, and a failed environment pays nothing."""
-    known = info if info is not None and end != "error" else None
+    """An ended episode, one that never began without `live`.
+
+    Only a terminated one can be a success, and a failed environment pays nothing.
+    """
+    known = live.info if live is not None and end != "error" else None
     success = known is not None and known["success"] and end == "terminated"
     score = float(known["score"]) if known is not None else 0.0
     return Trajectory(
         task_id=episode.task_id,
-        task_type=info["task_type"] if info is not None else "unknown",
+        task_type=live.info["task_type"] if live is not None else "unknown",
         group=episode.group,
         sample=episode.sample,
-        steps=steps,
+        steps=tuple(live.steps) if live is not None else (),
         reward=score if config.reward == "score" else float(success),
         success=success,
         score=score,
         end=end,
         error=error,
+        opening=live.opening if live is not None else None,
     )
 
 

@@ -62,6 +62,8 @@ class Trajectory:
     score: float
     end: EndReason
     error: str | None = None
+    opening: str | None = None
+    """What the environment showed before the first step; None where it failed before it could."""
 
     def __post_init__(self) -> None:
         if self.end != "error" and not self.steps:

@@ -288,6 +288,7 @@ def episode_row(iteration: int, collected: Collected) -> dict[str, Any]:
         "error": episode.error,
         "steps": len(episode.steps),
         "sampled_tokens": sum(len(step.action_ids) for step in episode.steps),
+        "opening": episode.opening,
         "turns": turns,
     }
 

@@ -78,6 +78,7 @@ def test_a_perfect_player_succeeds_and_the_steps_hold_what_happened() -> None:
         1,
     )
     assert trajectory.task_type == "even"
+    assert trajectory.opening == "Take the stone in cell 2. You are in cell 0."
     assert [step.action for step in trajectory.steps] == ["right", "right", "take"]
     assert trajectory.steps[0].thought == "I am in cell 0."
     assert trajectory.steps[0].observation == "You are in cell 1."
@@ -227,14 +228,14 @@ def test_a_failing_step_ends_only_its_episode_and_keeps_the_steps_so_far() -> No
     lost, won = play(["3", "4"], make_env=make)
     assert (lost.end, lost.error, len(lost.steps)) == ("error", "EnvError: lost 3", 2)
     assert (lost.reward, lost.score, lost.usable) == (0.0, 0.0, False)
-    assert lost.task_type == "odd"
+    assert (lost.task_type, lost.opening) == ("odd", "Take the stone in cell 3. You are in cell 0.")
     assert won.success
     assert all(env.closed for env in envs)
 
 
 def test_a_failing_reset_is_an_errored_episode_without_steps() -> None:
     lost, won = play(["3", "1"], make_env=lambda: Corridor(faults=Faults(reset_of=frozenset({"3"}))))
-    assert (lost.end, lost.steps, lost.error) == ("error", (), "EnvError: cannot open 3")
+    assert (lost.end, lost.steps, lost.error, lost.opening) == ("error", (), "EnvError: cannot open 3", None)
     assert won.success
 
 

@@ -47,6 +47,7 @@ def test_a_run_leaves_every_record_with_rows_for_each_iteration_and_episode(stra
     assert len(episodes) == 3 * 4
     assert sum(row["sampled_tokens"] for row in episodes) == metrics[-1]["sampled_tokens_total"]
     assert all(len(row["turns"]) == row["steps"] for row in episodes)
+    assert all("Instruction:" in row["opening"] for row in episodes)  # what the shop asks for
     timing = records.read_jsonl(straight / "timing.jsonl")
     assert [set(row) for row in timing] == [{"iteration", "total", "collect", "score", "update"}] * 3
 
