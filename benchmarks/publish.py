@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.config import ConfigError
+from benchmarks.reporting import aggregates
 from benchmarks.reporting.compare_report import compared_name, write_comparison
 from benchmarks.reporting.compare_sides import open_sides
 from benchmarks.reporting.figures import build_overview
@@ -62,6 +63,19 @@ def publish_joint(name: JointName, chosen: tuple[str, str], results: Path, conso
     _say(console, f"{name}: {results / PUBLISHED / name}.md, .csv, .tex")
 
 
+def publish_aggregates(results: Path, console: Console) -> None:
+    """Success over the benchmarks that have runs; nothing where that is one alone."""
+    with _readable():
+        suites = [suite for name in aggregates.SUITES if (suite := _suite(results, name)) is not None]
+        if len(suites) < 2:
+            return
+        tables, files = aggregates.build(suites)
+    for name, content in files.items():
+        write_whole(results / PUBLISHED / name, content)
+    print_tables(console, tables, {})
+    _say(console, f"aggregates: {', '.join(str(results / PUBLISHED / name) for name in files)}")
+
+
 def publish_comparison(
     sides: tuple[str, str], runs: Path, results: Path, out: Path | None, console: Console
 ) -> None:
@@ -91,7 +105,8 @@ def publish_everything(results: Path, console: Console) -> None:
         for name, chosen in SUITES.items()
         if names & set(chosen)
     ]
-    _each([*reports, *joint, *([partial(publish_overview, results, console)] if joint else [])])
+    over_all = [partial(publish_overview, results, console), partial(publish_aggregates, results, console)]
+    _each([*reports, *joint, *(over_all if joint else [])])
 
 
 def _each(tasks: Iterable[Callable[[], None]]) -> None:

@@ -5,13 +5,14 @@ An aggregate stands on all benchmarks that were asked for or it is missing: over
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.reporting.cells import MISSING, interval_cell, percent, seed_count
 from benchmarks.reporting.evaluations import MODES
+from benchmarks.reporting.latex import to_latex
 from benchmarks.reporting.load import Suite
 from benchmarks.reporting.outcomes import (
     EXPERT,
@@ -22,6 +23,7 @@ from benchmarks.reporting.outcomes import (
     label,
     variants,
 )
+from benchmarks.reporting.provenance import provenance
 from benchmarks.reporting.schema import RecordError, RunInfo
 from benchmarks.reporting.stats import Array, Interval
 from benchmarks.reporting.stratified import (
@@ -31,8 +33,16 @@ from benchmarks.reporting.stratified import (
     mean_over_benchmarks,
     probability_of_improvement,
 )
-from benchmarks.reporting.tables import Table
+from benchmarks.reporting.tables import Table, csv_text, one_line, to_markdown
 
+NAME = "aggregates"
+"""Of the files."""
+SUITES = ("webshop", "alfworld", "deepsearch")
+"""What is aggregated by default: one suite of each benchmark."""
+CSV_COLUMNS = (
+    "measure", "method", "reference", "mode", "value", "low", "high", "interval", "unit", "tasks", "seeds",
+    "runs",
+)  # fmt: skip
 LAST_ITERATE = "Last iterate of every run; none is chosen by its results."
 
 
@@ -82,9 +92,19 @@ class Improvement:
     """None where a benchmark has no result of both."""
 
 
-def build(suites: Sequence[Suite]) -> tuple[Table, Table]:
-    """Both tables; `RecordError` where suites are of one benchmark or of unequal scale."""
-    return aggregate_table(suites), improvement_table(suites)
+def build(suites: Sequence[Suite]) -> tuple[tuple[Table, Table], dict[str, bytes]]:
+    """Both tables, and the files that hold them: Markdown, LaTeX, and CSV with every number by itself.
+
+    Raises `RecordError` where suites are of one benchmark or of unequal scale.
+    """
+    found, gains = aggregates(suites), improvements(suites)
+    tables = aggregate_table(suites, found), improvement_table(suites, gains)
+    files = {
+        f"{NAME}.md": to_markdown(tables, _facts(suites)),
+        f"{NAME}.tex": to_latex(tables),
+        f"{NAME}.csv": csv_text(CSV_COLUMNS, [*_aggregate_lines(suites, found), *_gain_lines(suites, gains)]),
+    }
+    return tables, {name: text.encode() for name, text in files.items()}
 
 
 def aggregates(suites: Sequence[Suite]) -> tuple[Aggregate, ...]:
@@ -158,9 +178,8 @@ def _interval(statistic: Statistic, *arms: Sequence[Arm]) -> Interval | None:
     return bootstrap_stratified(statistic, *outcomes, generator=bootstrap_generator())
 
 
-def aggregate_table(suites: Sequence[Suite]) -> Table:
+def aggregate_table(suites: Sequence[Suite], found: Sequence[Aggregate]) -> Table:
     """One row per method and mode: both aggregates, then what they are made of."""
-    found = aggregates(suites)
     return Table(
         title="Success over benchmarks (%)",
         columns=("method", "mode", "IQM", "mean", *map(_heading, suites)),
@@ -185,9 +204,8 @@ def aggregate_table(suites: Sequence[Suite]) -> Table:
     )
 
 
-def improvement_table(suites: Sequence[Suite]) -> Table:
+def improvement_table(suites: Sequence[Suite], found: Sequence[Improvement]) -> Table:
     """One row per change of a method and mode: how often it improves, over all benchmarks and on each."""
-    found = improvements(suites)
     return Table(
         title="Probability of improvement over benchmarks (%)",
         columns=("comparison", "mode", "probability", *map(_heading, suites)),
@@ -247,3 +265,34 @@ def _intervals(suites: Sequence[Suite], trained: Sequence[Sequence[Arm]]) -> str
             "training run would end: they speak about these policies, not about the methods."
         )
     return said
+
+
+def _aggregate_lines(suites: Sequence[Suite], found: Sequence[Aggregate]) -> Iterator[Sequence[str]]:
+    for one in found:
+        runs = _listed(suites, [f"{arm.seeds}/{arm.planned}" for arm in one.arms])
+        for measure, interval in (("iqm", one.iqm), ("mean", one.mean)):
+            yield measure, one_line(one.variant), "", one.mode, *_numbers(interval), runs
+
+
+def _gain_lines(suites: Sequence[Suite], found: Sequence[Improvement]) -> Iterator[Sequence[str]]:
+    for one in found:
+        counts = [f"{ours.seeds}/{ours.planned} x {base.seeds}/{base.planned}" for ours, base in one.arms]
+        names = one_line(one.treated), one_line(one.reference)
+        runs = _listed(suites, counts)
+        yield "probability_of_improvement", *names, one.mode, *_numbers(one.probability), runs
+
+
+def _listed(suites: Sequence[Suite], counts: Sequence[str]) -> str:
+    return "; ".join(f"{suite.name} {count}" for suite, count in zip(suites, counts, strict=True))
+
+
+def _numbers(interval: Interval | None) -> tuple[str, ...]:
+    """Value, low, high, how the interval was made, unit, tasks and seeds; empty where there is no result."""
+    if interval is None:
+        return ("",) * 7
+    numbers = (f"{number:.6f}" for number in (interval.estimate, interval.low, interval.high))
+    return *numbers, interval.method, interval.unit, str(interval.n), str(interval.seeds)
+
+
+def _facts(suites: Sequence[Suite]) -> dict[str, str]:
+    return {f"{suite.name}, {name}": value for suite in suites for name, value in provenance(suite).items()}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from benchmarks.publish import publish_aggregates
 from tests.benchmarks.alfworld_runs import alfworld_suite
 from tests.benchmarks.report_runs import add_run, full_suite, write_steps
 from tests.benchmarks.test_cli import call
@@ -147,3 +150,14 @@ def test_the_joint_tables_take_runs_made_here_before_published_ones_and_other_fo
     code, out, _ = call(capsys, "table2", "--results", results)
     assert code == 0
     assert "Deep Search: no runs here" in " ".join(out.split())
+
+
+def test_two_benchmarks_with_runs_are_aggregated_and_one_alone_is_not(
+    results: Path,
+) -> None:
+    written = results / "published" / "aggregates.md"
+    publish_aggregates(results, Console(file=io.StringIO()))
+    assert not written.exists()
+    alfworld_suite(results / "published" / "alfworld" / "runs")
+    publish_aggregates(results, Console(file=io.StringIO()))
+    assert "| method | mode | IQM | mean | WebShop (n=20) | ALFWorld (n=134) |" in written.read_text()
