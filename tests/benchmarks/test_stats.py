@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
@@ -25,6 +25,8 @@ from benchmarks.reporting.stats import (
     wilson,
 )
 
+UNHURRIED = settings(deadline=None, max_examples=50)
+
 
 def generator() -> np.random.Generator:
     return np.random.default_rng(0)
@@ -39,6 +41,7 @@ def test_p5_wilson_gives_the_known_bounds_for_134_tasks(successes: int, low: flo
     assert (interval.unit, interval.n) == ("tasks", 134)
 
 
+@UNHURRIED
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_agrees_with_scipy_and_statsmodels(counts: tuple[int, int]) -> None:
     successes, n = counts
@@ -57,6 +60,7 @@ def test_wilson_refuses_impossible_counts(rate: float, n: int) -> None:
         wilson(rate, n)
 
 
+@UNHURRIED
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
 def test_mcnemar_sums_the_binomial_tails_of_the_discordant_tasks(pairs: list[tuple[bool, bool]]) -> None:
     first, second = zip(*pairs, strict=True)
@@ -123,6 +127,7 @@ def test_policies_that_agree_on_every_task_differ_by_zero_give_or_take_what_so_m
     assert paired_p_value(outcomes, outcomes, generator()).value == 1.0
 
 
+@UNHURRIED
 @given(wins=st.integers(0, 60), losses=st.integers(0, 60), ties=st.integers(0, 60))
 def test_adjusted_wald_is_bonett_and_prices_formula(wins: int, losses: int, ties: int) -> None:
     n = wins + losses + ties
@@ -197,6 +202,7 @@ def test_holm_agrees_with_statsmodels(size: int) -> None:
     assert holm(p_values) == pytest.approx(tuple(multipletests(p_values, method="holm")[1]), abs=1e-9)
 
 
+@UNHURRIED
 @given(st.lists(st.floats(0.0, 1.0), max_size=20))
 def test_holm_rejects_what_the_step_down_procedure_rejects(p_values: list[float]) -> None:
     rejected = set()
@@ -220,6 +226,7 @@ def test_holm_refuses_what_is_no_p_value(bad: float) -> None:
         holm([0.5, bad])
 
 
+@UNHURRIED
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12))
 def test_sign_flips_are_mcnemars_test_for_tasks_played_more_than_once(pairs: list[tuple[bool, bool]]) -> None:
     first, second = np.array(pairs, dtype=float).T
@@ -272,6 +279,7 @@ def test_the_p_value_of_several_seeds_is_the_t_test_of_its_interval() -> None:
     assert of_seeds.value == pytest.approx(welch, abs=1e-9)
 
 
+@UNHURRIED
 @given(st.integers(0, 10_000), st.integers(2, 4), st.floats(0.0, 0.3))
 def test_with_several_seeds_p_is_below_5_percent_exactly_where_the_interval_leaves_out_zero(
     number: int, seeds: int, gain: float

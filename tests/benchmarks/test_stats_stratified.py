@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from rliable import metrics
@@ -32,6 +32,8 @@ PAIRS = st.integers(1, 4).flatmap(
     )
 )
 
+UNHURRIED = settings(deadline=None, max_examples=50)
+
 
 def by_benchmark(runs: np.ndarray) -> list[np.ndarray]:
     """rliable's runs × tasks as one array of runs for each benchmark."""
@@ -46,6 +48,7 @@ def outcomes(seeds: int, tasks: int = 40, chance: float = 0.5, number: int = 3) 
     return (np.random.default_rng(number).random((seeds, tasks)) < chance).astype(float)
 
 
+@UNHURRIED
 @given(RUNS)
 def test_the_interquartile_mean_is_rliables_and_scipys(runs: np.ndarray) -> None:
     found = float(interquartile_mean(by_benchmark(runs)))
@@ -53,6 +56,7 @@ def test_the_interquartile_mean_is_rliables_and_scipys(runs: np.ndarray) -> None
     assert found == pytest.approx(scipy.stats.trim_mean(runs, 0.25, axis=None), abs=1e-9)
 
 
+@UNHURRIED
 @given(RUNS)
 def test_the_mean_over_benchmarks_is_rliables(runs: np.ndarray) -> None:
     assert float(mean_over_benchmarks(by_benchmark(runs))) == pytest.approx(
@@ -60,6 +64,7 @@ def test_the_mean_over_benchmarks_is_rliables(runs: np.ndarray) -> None:
     )
 
 
+@UNHURRIED
 @given(PAIRS)
 def test_the_probability_of_improvement_is_rliables_and_counts_pairs_with_ties_as_half(
     pair: tuple[np.ndarray, np.ndarray],
