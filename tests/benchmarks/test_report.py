@@ -130,6 +130,17 @@ def test_differences_are_paired_and_say_when_they_are_not_significant(suite: Pat
     assert (level[2].split(" ")[0], level[4], level[-1]) == ("+5.0", "1.000", "not significant")
 
 
+def test_the_note_of_the_differences_names_the_family_of_tests_and_what_makes_a_verdict(suite: Path) -> None:
+    text = (write_report(full_suite(suite)).folder / "table.md").read_text()
+    for wanted in (
+        "two-sided test of equal success (exact McNemar), corrected by Holm's method for all 12 tests of this "
+        "table, sampled and greedy, as one family",
+        "Significant: Holm p < 0.05 and the interval leaves out 0",
+        "95% intervals, each for its difference alone",
+    ):
+        assert wanted in text
+
+
 def test_an_interval_above_zero_is_not_called_significant_against_the_exact_test(suite: Path) -> None:
     add_run(suite, "warm-start", solved=range(4))
     add_run(suite, "grpo", solved=range(9))  # five tasks won, none lost: p = 2 / 32, in each of two modes
