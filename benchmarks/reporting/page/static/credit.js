@@ -57,7 +57,12 @@ function creditList(credit, scales) {
         "div",
         {},
         el("dt", {}, measure.label),
-        el("dd", {}, bar(measure, credit[measure.name], scales), el("span", {}, measure.write(credit[measure.name]))),
+        el(
+          "dd",
+          {},
+          bar(measure, credit[measure.name], scales),
+          el("span", {}, measure.write(credit[measure.name])),
+        ),
       ),
     ),
   );
@@ -81,17 +86,24 @@ function creditStrip(turns, scales, choose) {
 
 function stripButton(turn, step, scales, choose) {
   const { credit } = turn;
-  const said = credit ? `H ${decimal(credit.entropy)}, final advantage ${signed(credit.advantage)}` : "not trained on";
+  const said = credit
+    ? `H ${decimal(credit.entropy)}, final advantage ${signed(credit.advantage)}`
+    : "not trained on";
   return el(
     "button",
     { type: "button", tabindex: -1, "aria-label": `Step ${step + 1}: ${said}`, click: () => choose(step) },
-    el("span", { class: credit ? "lanes" : "lanes none", "aria-hidden": "true" }, ...(credit ? lanes(credit, scales) : [])),
+    el(
+      "span",
+      { class: credit ? "lanes" : "lanes none", "aria-hidden": "true" },
+      ...(credit ? lanes(credit, scales) : []),
+    ),
     el("span", { class: "place", "aria-hidden": "true" }, String(step + 1)),
   );
 }
 
 function lanes(credit, scales) {
-  const lane = (name, value, largest) => el("i", { class: `${name} ${signOf(value)}`, "--size": Math.abs(value) / largest });
+  const lane = (name, value, largest) =>
+    el("i", { class: `${name} ${signOf(value)}`, "--size": Math.abs(value) / largest });
   return [
     lane("entropy", credit.entropy, scales.entropy),
     lane("raw", credit.raw_advantage, scales.advantage),

@@ -72,7 +72,9 @@ function groupsOf(episodes) {
 
 function groupRow(members, withIteration, choose) {
   const [first] = members;
-  const place = [withIteration ? `iteration ${first.iteration}` : null, first.type || null].filter(Boolean).join(" · ");
+  const place = [withIteration ? `iteration ${first.iteration}` : null, first.type || null]
+    .filter(Boolean)
+    .join(" · ");
   return el(
     "li",
     {},

@@ -2,7 +2,20 @@
 "use strict";
 
 const NO_SECOND_EPISODE = { "beside-iteration": null, "beside-episode": null };
-const PARTS = ["run", "scope", "outcome", "type", "text", "status", "groups", "more", "viewer", "beside", "beside-episode", "panes"];
+const PARTS = [
+  "run",
+  "scope",
+  "outcome",
+  "type",
+  "text",
+  "status",
+  "groups",
+  "more",
+  "viewer",
+  "beside",
+  "beside-episode",
+  "panes",
+];
 
 class Lens {
   #episodes;
@@ -27,7 +40,11 @@ class Lens {
     const ticket = ++this.#latest;
     const slow = setTimeout(() => this.#say("Loading …"), 150);
     try {
-      const next = await this.#episodes.resolve({ ...addressOf(this.#shown), scope: this.#shown?.scope, ...change });
+      const next = await this.#episodes.resolve({
+        ...addressOf(this.#shown),
+        scope: this.#shown?.scope,
+        ...change,
+      });
       if (ticket !== this.#latest) return;
       this.#draw(next);
       if (address !== "keep") this.#writeAddress(address);
@@ -64,7 +81,11 @@ class Lens {
     const { run, episodes, scope, entry } = this.#shown;
     fillSelect(this.#part.run, this.#runChoices(), run.key);
     const iterations = [...new Set(episodes.map(({ iteration }) => iteration))];
-    fillSelect(this.#part.scope, [["all", `all (${iterations.length})`], ...iterations.map((one) => [one, one])], scope);
+    fillSelect(
+      this.#part.scope,
+      [["all", `all (${iterations.length})`], ...iterations.map((one) => [one, one])],
+      scope,
+    );
     const types = [...new Set(episodes.map(({ type }) => type))].sort(collator.compare);
     const kept = types.includes(this.#part.type.value) ? this.#part.type.value : ANY_TYPE;
     fillSelect(this.#part.type, [[ANY_TYPE, "all"], ...types.map((type) => [type, type || "none"])], kept);
@@ -74,7 +95,10 @@ class Lens {
   #drawBesideControls() {
     const { beside } = this.#shown;
     fillSelect(this.#part.beside, [["", "nothing"], ...this.#runChoices()], beside?.run.key ?? "");
-    const choices = (beside?.choices ?? []).map((one) => [keyOf(one), `iteration ${placeOf(one)} · ${OUTCOME_WORDS[one.outcome]}`]);
+    const choices = (beside?.choices ?? []).map((one) => [
+      keyOf(one),
+      `iteration ${placeOf(one)} · ${OUTCOME_WORDS[one.outcome]}`,
+    ]);
     fillSelect(this.#part["beside-episode"], choices, beside?.entry ? keyOf(beside.entry) : "");
     this.#part["beside-episode"].disabled = choices.length === 0;
   }
@@ -93,7 +117,11 @@ class Lens {
   #relist(limit) {
     this.#limit = limit;
     const passing = this.#passing();
-    const options = { limit, withIteration: this.#shown.scope === "all", choose: (episode) => this.#open(episode) };
+    const options = {
+      limit,
+      withIteration: this.#shown.scope === "all",
+      choose: (episode) => this.#open(episode),
+    };
     drawEpisodes(this.#part.groups, this.#part.more, passing, options);
     markEpisode(this.#part.groups, this.#shown.entry);
     return passing.length;
@@ -105,7 +133,9 @@ class Lens {
     const focused = panes.contains(document.activeElement);
     const both = beside?.entry ? [this.#shown, beside] : [this.#shown];
     const scales = scalesOf(both.flatMap(({ told }) => told.turns));
-    const drawn = both.map(({ run, entry, told }) => episodePane(run, entry, told, scales, (step) => this.#goTo(step)));
+    const drawn = both.map(({ run, entry, told }) =>
+      episodePane(run, entry, told, scales, (step) => this.#goTo(step)),
+    );
     const legend = both.some(({ entry }) => entry.tokens) ? [tokenLegend(scales)] : [];
     panes.style.setProperty("--steps", Math.max(1, ...both.map(({ told }) => told.turns.length)));
     panes.classList.toggle("two", both.length === 2);
@@ -151,7 +181,9 @@ class Lens {
     run.addEventListener("change", () => this.show({ run: run.value }));
     scope.addEventListener("change", () => {
       const iteration = wholeNumber(scope.value);
-      this.show(iteration === null ? { scope: "all" } : { scope: iteration, iteration, episode: null, step: 1 });
+      this.show(
+        iteration === null ? { scope: "all" } : { scope: iteration, iteration, episode: null, step: 1 },
+      );
     });
     for (const filter of [outcome, type, text]) {
       filter.addEventListener("input", () => {
@@ -164,7 +196,9 @@ class Lens {
 
   #listenToBeside() {
     const { beside, "beside-episode": episode } = this.#part;
-    beside.addEventListener("change", () => this.show({ beside: beside.value || null, ...NO_SECOND_EPISODE }));
+    beside.addEventListener("change", () =>
+      this.show({ beside: beside.value || null, ...NO_SECOND_EPISODE }),
+    );
     episode.addEventListener("change", () => {
       const [iteration, id] = episode.value.split("/");
       this.show({ "beside-iteration": Number(iteration), "beside-episode": id });
@@ -172,7 +206,14 @@ class Lens {
   }
 
   #onKey(event) {
-    if (!this.#shown || event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select")) return;
+    if (
+      !this.#shown ||
+      event.ctrlKey ||
+      event.altKey ||
+      event.metaKey ||
+      event.target.matches("input, select")
+    )
+      return;
     const act = keyAction(event.key, event.target.closest(".step, .strip") !== null);
     if (!act) return;
     event.preventDefault();
@@ -206,11 +247,15 @@ function addressOf(shown) {
 
 /** What is open, for readers who do not see it. */
 function sentenceOf({ run, entry, beside, strayed }) {
-  const described = (of, episode) => `${nameOf(of)}, ${OUTCOME_WORDS[episode.outcome]}, ${counted(episode.steps, "step")}`;
+  const described = (of, episode) =>
+    `${nameOf(of)}, ${OUTCOME_WORDS[episode.outcome]}, ${counted(episode.steps, "step")}`;
   const parts = [`Open: ${entry.task}, ${described(run, entry)}.`];
   if (strayed) parts.unshift("The address names an episode that is not here; another is shown.");
   if (beside?.entry) parts.push(`Beside it: ${described(beside.run, beside.entry)}.`);
-  else if (beside) parts.push(`${nameOf(beside.run)} recorded no ${beside.run === run ? "other " : ""}episode of this task.`);
+  else if (beside)
+    parts.push(
+      `${nameOf(beside.run)} recorded no ${beside.run === run ? "other " : ""}episode of this task.`,
+    );
   return parts.join(" ");
 }
 

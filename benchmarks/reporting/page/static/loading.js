@@ -62,13 +62,19 @@ class Episodes {
     if (!choices.length) return { run: other, choices, entry: null };
     const named = findEpisode(choices, view["beside-iteration"], view["beside-episode"]);
     const chosen = named ?? nearestEpisode(choices, entry);
-    return { run: other, choices, entry: chosen, told: (await this.#told(other, chosen.iteration)).get(chosen.id) };
+    return {
+      run: other,
+      choices,
+      entry: chosen,
+      told: (await this.#told(other, chosen.iteration)).get(chosen.id),
+    };
   }
 }
 
 const clamp = (step, count) => Math.min(Math.max(step, 0), Math.max(count - 1, 0));
 const keyOf = (episode) => `${episode.iteration}/${episode.id}`;
-const findEpisode = (episodes, iteration, id) => episodes.find((one) => one.iteration === iteration && one.id === id);
+const findEpisode = (episodes, iteration, id) =>
+  episodes.find((one) => one.iteration === iteration && one.id === id);
 
 /** Of an iteration, by default the last: an episode with tokens before one that was trained on before any. */
 function defaultEpisode(episodes, iteration) {

@@ -6,8 +6,10 @@ const SHOWN_OF_LONG = 600;
 const OUTCOME_WORDS = { solved: "solved", failed: "not solved", errored: "errored" };
 const FATE_WORDS = {
   trained: null,
-  dropped: "Not trained on: dynamic sampling dropped its group, as all its rewards were equal or the batch was full.",
-  errored: "Not trained on: the environment failed, so this episode is left out of training and of every rate.",
+  dropped:
+    "Not trained on: dynamic sampling dropped its group, as all its rewards were equal or the batch was full.",
+  errored:
+    "Not trained on: the environment failed, so this episode is left out of training and of every rate.",
   skipped: "Not trained on: it was kept, but its iteration made no update from it.",
 };
 
@@ -23,9 +25,15 @@ function episodePane(run, entry, told, scales, chooseStep) {
   const pane = el("article", { class: "episode", "aria-label": `${nameOf(run)}: ${entry.task}` });
   pane.append(
     episodeHead(run, entry, told),
-    told.turns.length ? creditStrip(told.turns, scales, chooseStep) : el("p", { class: "message" }, "No step was taken."),
+    told.turns.length
+      ? creditStrip(told.turns, scales, chooseStep)
+      : el("p", { class: "message" }, "No step was taken."),
     el("div", { class: "remarks" }, ...remarks(entry, told)),
-    el("ol", { class: "steps" }, ...told.turns.map((turn, step) => el("li", {}, stepCard(turn, step, scales)))),
+    el(
+      "ol",
+      { class: "steps" },
+      ...told.turns.map((turn, step) => el("li", {}, stepCard(turn, step, scales))),
+    ),
   );
   return pane;
 }
@@ -59,12 +67,20 @@ function remarks(entry, told) {
     said.push("The tokens of this episode were not recorded one by one, so its text is not shaded.");
   }
   const notes = said.map((text) => el("p", { class: "message" }, text));
-  return told.opening === null ? notes : [...notes, el("dl", { class: "said" }, ...spoken("Opening", told.opening, "observation"))];
+  return told.opening === null
+    ? notes
+    : [...notes, el("dl", { class: "said" }, ...spoken("Opening", told.opening, "observation"))];
 }
 
 /** One step: what was thought, done and seen, and beside it the credit. */
 function stepCard(turn, step, scales) {
-  const card = el("div", { class: "step", role: "group", tabindex: -1, "data-step": step, "aria-label": `Step ${step + 1}` });
+  const card = el("div", {
+    class: "step",
+    role: "group",
+    tabindex: -1,
+    "data-step": step,
+    "aria-label": `Step ${step + 1}`,
+  });
   card.append(
     el(
       "header",
@@ -75,19 +91,31 @@ function stepCard(turn, step, scales) {
       el("span", { class: "count" }, counted(turn.tokens, "token")),
     ),
     el("div", { class: "told" }, saidList(turn, scales), turn.written && tokenTable(turn.written)),
-    turn.credit ? creditList(turn.credit, scales) : el("p", { class: "untrained" }, "Not trained on: no credit was given."),
+    turn.credit
+      ? creditList(turn.credit, scales)
+      : el("p", { class: "untrained" }, "Not trained on: no credit was given."),
   );
   return card;
 }
 
 const check = (holds, words) =>
-  el("span", { class: holds ? "check" : "check failed" }, holds ? `✓ ${words}` : `✗ not ${words === "valid action" ? "a " : ""}${words}`);
+  el(
+    "span",
+    { class: holds ? "check" : "check failed" },
+    holds ? `✓ ${words}` : `✗ not ${words === "valid action" ? "a " : ""}${words}`,
+  );
 
 function saidList(turn, scales) {
   const wrote = turn.written
     ? [el("div", {}, el("dt", {}, "Wrote"), el("dd", {}, shadedTokens(turn.written, scales)))]
     : spoken("Thought", turn.thought, "thought");
-  return el("dl", { class: "said" }, ...wrote, ...spoken("Action", turn.action, "action"), ...spoken("Observation", turn.observation, "observation"));
+  return el(
+    "dl",
+    { class: "said" },
+    ...wrote,
+    ...spoken("Action", turn.action, "action"),
+    ...spoken("Observation", turn.observation, "observation"),
+  );
 }
 
 /** A labelled text; a long one is cut until the reader asks for the rest. */
@@ -96,7 +124,11 @@ function spoken(name, text, kind) {
   const said = el("dd", {}, body);
   if (text.length > LONG_TEXT) {
     body.textContent = `${text.slice(0, SHOWN_OF_LONG)}…`;
-    const more = el("button", { type: "button", class: "quiet" }, `Show all ${text.length.toLocaleString("en")} characters`);
+    const more = el(
+      "button",
+      { type: "button", class: "quiet" },
+      `Show all ${text.length.toLocaleString("en")} characters`,
+    );
     more.addEventListener("click", () => {
       body.textContent = text;
       more.remove();

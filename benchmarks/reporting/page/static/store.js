@@ -24,7 +24,9 @@ function loadScript(name) {
       reject(new Error(`${source} ${why}`));
     };
     const script = el("script", { src: source });
-    script.addEventListener("error", () => fail("could not be read; the folder “lens” has to lie beside this page."));
+    script.addEventListener("error", () =>
+      fail("could not be read; the folder “lens” has to lie beside this page."),
+    );
     script.addEventListener("load", () => {
       script.remove();
       if (!arrived.has(name)) return fail("is not a data file of this page.");

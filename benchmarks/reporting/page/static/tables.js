@@ -18,7 +18,9 @@ function sortRows(body, original, place, numeric, order) {
   const rows =
     order === "none"
       ? original
-      : [...original].sort((one, other) => compareCells(one.cells[place], other.cells[place], numeric, direction));
+      : [...original].sort((one, other) =>
+          compareCells(one.cells[place], other.cells[place], numeric, direction),
+        );
   body.append(...rows);
 }
 

@@ -23,7 +23,11 @@ function shadedTokens(written, scales) {
 
 /** The same as a table, made when it is opened. */
 function tokenTable(written) {
-  const details = el("details", { class: "token-table" }, el("summary", {}, `${counted(written.text.length, "token")} as a table`));
+  const details = el(
+    "details",
+    { class: "token-table" },
+    el("summary", {}, `${counted(written.text.length, "token")} as a table`),
+  );
   details.addEventListener("toggle", () => details.append(tokenRows(written)), { once: true });
   return details;
 }
@@ -34,7 +38,11 @@ function tokenRows(written) {
     "table",
     {},
     el("caption", { class: "visually-hidden" }, "Tokens of this step"),
-    el("thead", {}, el("tr", {}, heading("token", null), heading("entropy, nats", "number"), heading("log p", "number"))),
+    el(
+      "thead",
+      {},
+      el("tr", {}, heading("token", null), heading("entropy, nats", "number"), heading("log p", "number")),
+    ),
     el(
       "tbody",
       {},
@@ -58,6 +66,13 @@ function tokenLegend(scales) {
     "div",
     { class: "token-legend" },
     el("span", {}, "Token entropy, nats (square-root scale)"),
-    el("span", { class: "scale" }, el("span", { class: "ramp", "aria-hidden": "true" }), tick(0), tick(0.5), tick(1)),
+    el(
+      "span",
+      { class: "scale" },
+      el("span", { class: "ramp", "aria-hidden": "true" }),
+      tick(0),
+      tick(0.5),
+      tick(1),
+    ),
   );
 }
