@@ -15,8 +15,8 @@ def percent(value: float) -> str:
 
 
 def points(value: float | None) -> str:
-    """`+2.6`, in percentage points."""
-    return MISSING if value is None else f"{100 * value:+.1f}"
+    """`+2.6`, in percentage points; what rounds to nothing is `+0.0`."""
+    return MISSING if value is None else f"{100 * value:+z.1f}"
 
 
 def spread_cell(spread: Spread) -> str:

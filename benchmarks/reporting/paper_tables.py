@@ -122,5 +122,5 @@ def _gains(
     for name in more.numbers.keys() & less.numbers.keys():
         one, other = more.numbers[name], less.numbers[name]
         mark = "".join(dict.fromkeys((marks[one.remark], marks[other.remark])))
-        found[name] = f"{one.mean - other.mean:+.1f}{mark}"
+        found[name] = f"{one.mean - other.mean:+z.1f}{mark}"
     return _Cells([found.get(name, MISSING) for name in shown])
