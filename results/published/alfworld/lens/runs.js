@@ -1,1 +1,1 @@
-lensData("runs",[]);
+lensData("runs",[{"key":"alfworld-dapo-s0","name":"alfworld-dapo-s0","label":"DAPO","seed":0},{"key":"alfworld-dapo-empg-s0","name":"alfworld-dapo-empg-s0","label":"DAPO+EMPG","seed":0},{"key":"alfworld-grpo-s0","name":"alfworld-grpo-s0","label":"GRPO","seed":0},{"key":"alfworld-grpo-empg-s0","name":"alfworld-grpo-empg-s0","label":"GRPO+EMPG","seed":0}]);
