@@ -131,7 +131,7 @@ def test_differences_are_paired_and_say_when_they_are_not_significant(suite: Pat
 
 
 def test_the_note_of_the_differences_names_the_family_of_tests_and_what_makes_a_verdict(suite: Path) -> None:
-    text = (write_report(full_suite(suite)).folder / "table.md").read_text()
+    text = (report_of(full_suite(suite)).folder / "table.md").read_text()
     for wanted in (
         "two-sided test of equal success (exact McNemar), corrected by Holm's method for all 12 tests of this "
         "table, sampled and greedy, as one family",
