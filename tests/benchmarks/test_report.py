@@ -135,7 +135,7 @@ def test_the_note_of_the_differences_names_the_family_of_tests_and_what_makes_a_
     for wanted in (
         "two-sided test of equal success (exact McNemar), corrected by Holm's method for all 12 tests of this "
         "table, sampled and greedy, as one family",
-        "Significant: Holm p < 0.05 and the interval leaves out 0",
+        r"Significant: Holm p \< 0.05 and the interval leaves out 0",
         "95% intervals, each for its difference alone",
     ):
         assert wanted in text
