@@ -105,6 +105,8 @@ class Panels(Strict):
     train: int | None = Field(default=None, ge=1)
     """None: all there are."""
     test: int = Field(ge=1)
+    dev: int | None = Field(default=None, ge=1)
+    """Of the split that chooses weights, where `evaluation.checkpoint` asks for that; None: all there are."""
 
 
 class Evaluation(Strict):
@@ -113,6 +115,10 @@ class Evaluation(Strict):
     modes: tuple[Literal["sampled", "greedy"], ...] = ("sampled", "greedy")
     samples: int = Field(default=1, ge=1)
     """Episodes of each task in the sampled mode; greedy episodes are all alike."""
+    checkpoint: Literal["last", "best-on-dev"] = "last"
+    """Which weights the test panel judges: the last ones, or those with most sampled success on the dev panel."""
+    dev_every: int = Field(default=1, ge=1)
+    """Iterations between two looks at the dev panel; after the last one there always is one."""
 
 
 class PolicySettings(Strict):
@@ -265,6 +271,11 @@ def build_suite(name: str, scale: str, table: Mapping[str, Any], *, official: bo
         known = ", ".join(sorted(BENCHMARKS))
         raise ConfigError(f"{name}.benchmark: unknown benchmark {file.benchmark!r}, expected one of: {known}")
     settings = validate(BENCHMARKS[file.benchmark].settings, file.world, f"{name}.world")
+    if file.evaluation.checkpoint == "last" and (file.panels.dev or file.evaluation.dev_every > 1):
+        raise ConfigError(
+            f'{name}.evaluation.checkpoint: "last", so nobody reads panels.dev and evaluation.dev_every; '
+            'expected "best-on-dev" with them'
+        )
     if file.rollout.sampling.greedy:
         raise ConfigError(f"{name}.rollout.sampling.greedy: training samples, expected false")
     learners = {variant: _learner(file, variant, f"{name}.variants") for variant in file.variants}

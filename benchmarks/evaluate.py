@@ -24,12 +24,13 @@ _MODE_NUMBER: dict[Mode, int] = {"sampled": 0, "greedy": 1}
 def episodes_of(mode: Mode, panel: TaskPanel, evaluation: Evaluation) -> list[Episode]:
     """Every episode of one mode, samples of a task side by side; greedy ones are alike, so one is enough."""
     samples = evaluation.samples if mode == "sampled" else 1
+    stream = Stream.DEV if panel.split == "dev" else Stream.EVALUATE
     return [
         Episode(
             task_id=task,
             group=index,
             sample=sample,
-            place=(Stream.EVALUATE, _MODE_NUMBER[mode], index, sample),
+            place=(stream, _MODE_NUMBER[mode], index, sample),
         )
         for index, task in enumerate(panel.task_ids)
         for sample in range(samples)

@@ -35,14 +35,19 @@ class Tasks:
     world: World
     train: TaskPanel
     test: TaskPanel
+    dev: TaskPanel | None
+    """Chooses weights; None where the last ones are judged."""
     elsewhere: Elsewhere | None
     """Other worlds like this one, to be taught in; None where the data is official."""
 
+    @property
+    def panels(self) -> tuple[TaskPanel, ...]:
+        """All that take part."""
+        return (self.train, self.test) if self.dev is None else (self.train, self.test, self.dev)
+
     def record(self) -> dict[str, Any]:
         """Which data and tasks these are, for `run.json`."""
-        panels = {
-            panel.split: {"digest": panel.digest, "size": len(panel)} for panel in (self.train, self.test)
-        }
+        panels = {panel.split: {"digest": panel.digest, "size": len(panel)} for panel in self.panels}
         return {"world": self.world.describe(), "panels": panels}
 
 
@@ -132,11 +137,12 @@ def open_tasks(
             world,
             world.panel("train", config.panels.train),
             world.panel("test", config.panels.test),
+            world.panel("dev", config.panels.dev) if config.evaluation.checkpoint == "best-on-dev" else None,
             _other_worlds(config) if data is None else None,
         )
     except (EnvError, ValueError) as error:
         raise ConfigError(one_line(error)) from error
-    check_disjoint(tasks.train, tasks.test)
+    check_disjoint(*tasks.panels)
     return tasks
 
 

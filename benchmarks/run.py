@@ -17,7 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 from agents.prompts import system_prompt
 from agents.rollout import rollout
 from agents.trajectory import Trajectory
-from benchmarks import records
+from benchmarks import records, selection
 from benchmarks.config import ConfigError
 from benchmarks.evaluate import Row, evaluate_demonstrator, evaluate_policy, totals
 from benchmarks.live import Live
@@ -39,6 +39,7 @@ from benchmarks.tasks import train_episodes
 from empg.checkpoint import latest
 from empg.collection import Collected
 from empg.trainer import IterationOutcome, Learner
+from envs.base import EnvError
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,8 @@ class _Execution:
         per_task = sum(evaluation.samples if mode == "sampled" else 1 for mode in evaluation.modes)
         learner = run.config.learner
         batch = learner.batch.groups_per_batch * learner.batch.group_size if learner else 0
+        self._judged = run.config.iterations
+        """Iterations behind the weights that are evaluated."""
         self._training = float(run.config.iterations * batch * UPDATE_WEIGHT)
         self._total = self._training + len(tasks.test) * per_task
 
@@ -149,9 +152,43 @@ class _Execution:
             outcome = learner.iterate(iteration, self._collect)
             seconds = time.perf_counter() - begun
             self._record(iteration, outcome, seconds)
+            self._look(iteration)
             learner.save(folder / CHECKPOINTS)
             log.info("%s", _headline(iteration, outcome, seconds))
+        self._choose()
         self._policy.save(folder / "policy")
+
+    def _look(self, iteration: int) -> None:
+        """Play the dev panel where it chooses the weights and its turn has come."""
+        asked, dev = self._config.evaluation, self._tasks.dev
+        if dev is None or not selection.due(iteration, asked.dev_every, self._config.iterations):
+            return
+        assert self._policy is not None
+        self._say(iteration + 1, f"dev panel after iteration {iteration + 1}")
+        rows = evaluate_policy(
+            self._policy.policy,
+            self._tasks.world,
+            dev,
+            self._config.rollout,
+            asked.model_copy(update={"modes": ("sampled",)}),
+            seed=self._config.seed,
+            iteration=iteration + 1,
+        )
+        look = {"iteration": iteration, **totals(rows)[dev.split]["sampled"]}
+        selection.note(self._run.folder, look, self._policy.model)
+
+    def _choose(self) -> None:
+        """Take the weights that are to be judged."""
+        if self._tasks.dev is None:
+            return
+        assert self._policy is not None
+        chosen = selection.load_best(self._run.folder, self._policy.model)
+        if chosen is None:
+            raise EnvError(
+                f"{self._run.name}: every episode on the dev panel failed, so no weights were chosen"
+            )
+        self._judged = chosen + 1
+        log.info("%s: weights after iteration %d, the best on dev", self._run.name, self._judged)
 
     def _collect(self, iteration: int, attempt: int) -> Sequence[Trajectory]:
         """Play one attempt's episodes with the present weights."""
@@ -214,7 +251,7 @@ class _Execution:
             self._config.rollout,
             evaluation,
             seed=seed,
-            iteration=self._config.iterations,
+            iteration=self._judged,
             on_done=on_done,
         )
 
@@ -230,6 +267,7 @@ class _Execution:
             {
                 "iterations": self._config.iterations,
                 "eval": evaluated,
+                "judged": self._judged,
                 "panels": {self._tasks.test.split: self._tasks.test.digest},
                 "sampled_tokens": metrics[-1]["sampled_tokens_total"] if metrics else 0,
                 "episodes": sum(row["episodes"] for row in metrics),
@@ -254,7 +292,7 @@ class _Execution:
 
 def forget_after(folder: Path, start: int) -> None:
     """Remove what a killed try recorded of iterations that its checkpoint does not hold."""
-    for name in (METRICS, EPISODES, TIMING, GRADIENTS):
+    for name in (METRICS, EPISODES, TIMING, GRADIENTS, selection.DEV):
         records.keep_rows(folder / name, lambda row: row["iteration"] < start)
     forget_parts(folder, start)
 

@@ -21,6 +21,8 @@ class Stream(IntEnum):
     """Sampling in evaluation episodes: (EVALUATE, mode, task, sample)."""
     DEMONSTRATE = 3
     """Choices of a demonstrator: (DEMONSTRATE, task, sample), in other worlds (DEMONSTRATE, world, task, sample)."""
+    DEV = 5
+    """Sampling in episodes of the dev panel: (DEV, mode, task, sample)."""
     WORLDS = 4
     """Seeds of generated worlds that only teach: (WORLDS, world)."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from agents.rollout import Episode
 from benchmarks.config import ConfigError
 from benchmarks.seeding import Stream, generator
@@ -46,10 +48,11 @@ def train_episodes(
     ]
 
 
-def check_disjoint(train: TaskPanel, test: TaskPanel) -> None:
-    """Raises `ConfigError` when a test task is also trained on."""
-    if both := sorted(set(train.task_ids) & set(test.task_ids)):
-        raise ConfigError(
-            f"{len(both)} tasks are in both the train and the test panel of {test.env}, "
-            f"such as {both[0]!r}; expected none"
-        )
+def check_disjoint(*panels: TaskPanel) -> None:
+    """Raises `ConfigError` when two panels share a task, such as one that is trained on and tested."""
+    for one, other in combinations(panels, 2):
+        if both := sorted(set(one.task_ids) & set(other.task_ids)):
+            raise ConfigError(
+                f"{len(both)} tasks are in both the {one.split} and the {other.split} panel of {one.env}, "
+                f"such as {both[0]!r}; expected none"
+            )

@@ -113,8 +113,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     for leftover in folder.glob(f"{_DRAFT}*"):
         shutil.rmtree(leftover)
     draft.mkdir()
-    save_file(_plain(checkpoint.model), draft / "model.safetensors", metadata={"format": "pt"})
-    save_file(_plain(checkpoint.optimizer), draft / "optimizer.safetensors")
+    save_file(plain(checkpoint.model), draft / "model.safetensors", metadata={"format": "pt"})
+    save_file(plain(checkpoint.optimizer), draft / "optimizer.safetensors")
     state = {"format": FORMAT, "next_iteration": checkpoint.next_iteration, "scalars": checkpoint.scalars}
     (draft / "state.json").write_text(json.dumps(state, indent=2, sort_keys=True, allow_nan=False) + "\n")
     for file in [*draft.iterdir(), draft]:
@@ -154,8 +154,8 @@ def latest(folder: Path) -> Path | None:
     return numbered[max(numbered)] if numbered else None
 
 
-def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    # Clones: safetensors refuses tensors that share memory, and buffers may.
+def plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Clones that safetensors can write: it refuses tensors that share memory, and buffers may."""
     return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 

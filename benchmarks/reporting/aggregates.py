@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.reporting.cells import MISSING, interval_cell, percent, seed_count
 from benchmarks.reporting.evaluations import MODES
 from benchmarks.reporting.latex import to_latex
-from benchmarks.reporting.load import Suite
+from benchmarks.reporting.load import Suite, judged
 from benchmarks.reporting.outcomes import (
     EXPERT,
     WARM_START,
@@ -43,7 +43,6 @@ CSV_COLUMNS = (
     "measure", "method", "reference", "mode", "value", "low", "high", "interval", "unit", "tasks", "seeds",
     "runs",
 )  # fmt: skip
-LAST_ITERATE = "Last iterate of every run; none is chosen by its results."
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ def aggregate_table(suites: Sequence[Suite], found: Sequence[Aggregate]) -> Tabl
             for one in found
         ),
         note=(
-            f"{LAST_ITERATE} A run's success is its rate on its benchmark's panel. IQM: mean of the middle half "
+            f"{_chosen(suites)} A run's success is its rate on its benchmark's panel. IQM: mean of the middle half "
             "of all runs of all benchmarks (of fewer than four runs nothing is cut off: it is the mean); mean: "
             "over benchmarks. Benchmarks weigh equally in both. "
             f"{_intervals(suites, [one.arms for one in found if one.variant != WARM_START])} "
@@ -219,7 +218,7 @@ def improvement_table(suites: Sequence[Suite], found: Sequence[Improvement]) -> 
             for one in found
         ),
         note=(
-            f"{LAST_ITERATE} How often a run of the first has more success than one of the second, equal runs "
+            f"{_chosen(suites)} How often a run of the first has more success than one of the second, equal runs "
             "counting half: over all pairs of runs of a benchmark, then the mean over benchmarks. 50 is no "
             "difference; how large a difference is plays no part. "
             f"{_intervals(suites, [arms for one in found for arms in zip(*one.arms, strict=True)])} "
@@ -227,6 +226,10 @@ def improvement_table(suites: Sequence[Suite], found: Sequence[Improvement]) -> 
             "the two, so there is no probability."
         ),
     )
+
+
+def _chosen(suites: Sequence[Suite]) -> str:
+    return f"{judged(suites).capitalize()} of every run; none is chosen by its test results."
 
 
 def _heading(suite: Suite) -> str:

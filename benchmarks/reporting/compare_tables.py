@@ -9,6 +9,7 @@ from benchmarks.reporting.cells import MISSING, difference_cell, p_cell, percent
 from benchmarks.reporting.columns import of_type
 from benchmarks.reporting.compare import Comparison, Outcome, Pair, Rates, TaskResult
 from benchmarks.reporting.compare_words import significance
+from benchmarks.reporting.load import judged
 from benchmarks.reporting.main_tables import INTERVALS
 from benchmarks.reporting.tables import Table, csv_text, one_line
 
@@ -41,9 +42,10 @@ def difference_table(found: Comparison) -> Table:
         columns=("comparison", "A", "B", "B−A", P_VALUE, HOLM, "tasks × seeds"),
         rows=tuple(rows),
         note=(
-            "Last checkpoint, mean over seeds (± sd over seeds where there are several), over the tasks that every "
-            f"compared run finished. {INTERVALS} {P_VALUE}: two-sided test of equal success ({named}). {HOLM}: "
-            f"corrected by Holm's method for the {found.tests} tests shown, as one family."
+            f"{judged((found.a.suite, found.b.suite)).capitalize()}, mean over seeds (± sd over seeds where there are "
+            f"several), over the tasks that every compared run finished. {INTERVALS} {P_VALUE}: two-sided test of "
+            f"equal success ({named}). {HOLM}: corrected by Holm's method for the {found.tests} "
+            "tests shown, as one family."
         ),
         wide=True,
     )

@@ -10,7 +10,7 @@ from benchmarks.reporting import paper
 from benchmarks.reporting.cells import MISSING, part_cell, seeds_cell
 from benchmarks.reporting.columns import PAPER_BENCHMARKS, Columns
 from benchmarks.reporting.latex import to_latex
-from benchmarks.reporting.load import Suite
+from benchmarks.reporting.load import Suite, judged
 from benchmarks.reporting.long_form import CSV_COLUMNS, our_lines, paper_lines
 from benchmarks.reporting.main_tables import ERRORED, ONE_SEED
 from benchmarks.reporting.outcomes import (
@@ -222,8 +222,8 @@ def _note(pairs: Sequence[tuple[Block, Given | None]], says: str) -> str:
     printed = paper.TABLES[columns[0].paper_table]
     unsaid = "; ".join(dict.fromkeys(f"for {one.title} {one.not_stated}" for one in columns))
     return (
-        f"Ours ({panels}): last checkpoint, sampled at temperature 1; mean over seeds (± sd over seeds where there are "
-        f"several) and 95% interval over tasks, {intervals}. "
+        f"Ours ({panels}): {judged(given.suite for _, given in pairs if given is not None)}, sampled at temperature 1; "
+        f"mean over seeds (± sd over seeds where there are several) and 95% interval over tasks, {intervals}. "
         f"{ONE_SEED}{ERRORED}{says} The paper: {printed.name}, {printed.says}; it does not say {unsaid}. "
         "The levels are not comparable: model, data and training length differ."
     )

@@ -6,7 +6,7 @@ scale are refused. What is not there yet is not an error: it is listed, and show
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from benchmarks.reporting.evaluations import Evaluation, check_totals, evaluated
 from benchmarks.reporting.integrity import check_info, check_metrics, check_summary
 from benchmarks.reporting.schema import (
     EVALUATED_SPLIT,
+    LAST,
     IterationRecord,
     IterationRow,
     RecordError,
@@ -100,6 +101,12 @@ class Suite:
         """The tasks that were evaluated; empty without a complete run."""
         return next((found.task_ids for run in self.runs for found in run.evaluations.values()), ())
 
+    @property
+    def judged(self) -> str:
+        """Which weights of the trained runs were evaluated: `last checkpoint`, or those that a dev panel chose."""
+        infos = [*(run.info for run in self.runs), *self.incomplete]
+        return " or ".join(dict.fromkeys(info.judged for info in infos if info.kind == "train")) or LAST
+
     def tasks_of(self, *task_types: str) -> frozenset[str]:
         """The panel's tasks of some types; under an unknown type (`""`) those that always failed to start."""
         return frozenset(task for task in self.task_ids if self.task_types.get(task, "") in task_types)
@@ -115,6 +122,11 @@ class Suite:
     def of(self, variant: str) -> tuple[Run, ...]:
         """The complete runs of a variant, by seed."""
         return tuple(run for run in self.runs if run.info.variant == variant)
+
+
+def judged(suites: Iterable[Suite]) -> str:
+    """The same of several suites."""
+    return " or ".join(dict.fromkeys(suite.judged for suite in suites)) or LAST
 
 
 def load_suite(folder: Path, planned_seeds: Sequence[int] | None = None) -> Suite:

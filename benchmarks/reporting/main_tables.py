@@ -33,14 +33,14 @@ P_VALUE = "Holm p"
 
 def main_table(rows: Sequence[ArmRow], suite: Suite) -> Table:
     """One row per variant: results with intervals, errors, seeds."""
-    return _by_type(rows, suite) if suite.columns.types else _overall(rows, suite.name)
+    return _by_type(rows, suite) if suite.columns.types else _overall(rows, suite)
 
 
-def _overall(rows: Sequence[ArmRow], name: str) -> Table:
+def _overall(rows: Sequence[ArmRow], suite: Suite) -> Table:
     """Success and score."""
     tasks = max(row.tasks for row in rows)
     return Table(
-        title=f"{name}: success and score on the pinned test panel (%)",
+        title=f"{suite.name}: success and score on the pinned test panel (%)",
         columns=(
             "method",
             "success, sampled",
@@ -51,7 +51,7 @@ def _overall(rows: Sequence[ArmRow], name: str) -> Table:
         ),
         rows=tuple(_overall_row(row) for row in rows),
         note=(
-            f"Last checkpoint, {tasks} tasks. Sampled: temperature 1, no truncation of the distribution. "
+            f"{suite.judged.capitalize()}, {tasks} tasks. Sampled: temperature 1, no truncation of the distribution. "
             "Success: mean over seeds (± sd over seeds where there are several) and Wilson 95% interval; "
             "score: the same with a 95% bootstrap interval. Unit of both intervals: tasks. "
             f"{ONE_SEED}{ERRORED}"
@@ -86,7 +86,7 @@ def _by_type(rows: Sequence[ArmRow], suite: Suite) -> Table:
         ),
         rows=tuple(_type_row(row) for row in rows),
         note=(
-            f"Last checkpoint; {suite.panel or 'no panel'}{_sum(list(counts.values()), suite)}. "
+            f"{suite.judged.capitalize()}; {suite.panel or 'no panel'}{_sum(list(counts.values()), suite)}. "
             f"Task types{grouped}: sampled. Sampled: temperature 1, no truncation of the distribution. "
             "Each cell: success, mean over seeds (± sd over seeds where there are several) and Wilson 95% "
             "interval. Unit of the intervals: tasks, so that of a type with few tasks is wide. "

@@ -25,7 +25,7 @@ def provenance(suite: Suite) -> dict[str, str]:
         "data": _flat(infos[0].world),
         "test panel": "none" if panel is None else f"{suite.panel}, sha256 {panel.digest[:12]}",
         "scale": infos[0].scale,
-        "training": f"{', '.join(map(str, trained)) or 'no'} iterations; the last checkpoint is evaluated",
+        "training": f"{', '.join(map(str, trained)) or 'no'} iterations; the {suite.judged} is evaluated",
         "seeds": ", ".join(map(str, suite.planned_seeds)) or "none",
         "code": _distinct(
             f"commit {(info.commit or 'unknown')[:12]}{' with uncommitted changes' if info.dirty else ''}"

@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 EVALUATED_SPLIT = "test"
 
+LAST = "last checkpoint"
+"""What is evaluated by default."""
+
 Mode = Literal["sampled", "greedy"]
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -44,6 +47,10 @@ class _Learner(Record):
     empg: EmpgSettings | None = None
 
 
+class _Evaluation(Record):
+    checkpoint: Literal["last", "best-on-dev"] = "last"
+
+
 class _Config(Record):
     benchmark: str
     kind: str | None = None
@@ -51,6 +58,7 @@ class _Config(Record):
     seed: int | None = None
     iterations: int | None = None
     learner: _Learner | None = None
+    evaluation: _Evaluation = _Evaluation()
 
 
 class _TaskTypes(Record):
@@ -84,6 +92,14 @@ class RunInfo(Record):
     def benchmark(self) -> str:
         """Which benchmark was played: `webshop`."""
         return self.config.benchmark
+
+    @property
+    def judged(self) -> str:
+        """Which weights were evaluated, in words."""
+        if self.config.evaluation.checkpoint == "last":
+            return LAST
+        dev = self.panels.get("dev")
+        return f"checkpoint with most sampled success on {'the' if dev is None else dev.size} dev tasks"
 
     @property
     def empg(self) -> EmpgSettings | None:

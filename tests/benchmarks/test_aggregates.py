@@ -90,7 +90,7 @@ def test_p4_the_notes_state_unit_n_last_iterate_and_what_one_seed_cannot_cover(t
     corridor(tmp_path, "grpo+empg")
     for table in aggregates.build(load(tmp_path))[0]:
         for wanted in (
-            "Last iterate of every run; none is chosen by its results.",
+            "Last checkpoint of every run; none is chosen by its test results.",
             "Unit: tasks (WebShop 20, corridor 10), and training seeds where there are several",
             "With one seed (n=1: corridor) they cover which tasks were drawn, not how another training run",
         ):

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from benchmarks.reporting.cells import MISSING
 from benchmarks.reporting.columns import PAPER_BENCHMARKS, Columns
 from benchmarks.reporting.figures.style import GREY, Chart, Look, legend, looks, number, sentence
-from benchmarks.reporting.load import Suite
+from benchmarks.reporting.load import Suite, judged
 from benchmarks.reporting.outcomes import arm_row, in_order, label, trained_variants
 from benchmarks.reporting.paper import TABLES, rows_of, slips
 from benchmarks.reporting.tables import csv_text, one_line
@@ -144,8 +144,8 @@ def chart(suites: Sequence[Suite]) -> Chart:
         name="figure1",
         title="Average success beside the paper's",
         note=sentence(
-            "Success on all tasks, last checkpoint. Ours (filled): mean over seeds, sampled at temperature 1, with 95% "
-            "Wilson interval over tasks. The paper's (outlined): Tables 1 and 2, ± std over 3 seeds where it gives "
+            f"Success on all tasks, {judged(suites)}. Ours (filled): mean over seeds, sampled at temperature 1, with "
+            "95% Wilson interval over tasks. The paper's (outlined): Tables 1 and 2, ± std over 3 seeds where it gives "
             f"one. {MISSING}: no result. Mind the model sizes: the levels are not comparable, and the two kinds of "
             "whisker say different things.",
             *(slip.says for slip in slips("figure1")),
