@@ -13,7 +13,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 
 from benchmarks import records
-from empg import checkpoint
+from empg import checkpoint, config
 
 DEV = "dev.jsonl"
 WEIGHTS = "best_on_dev"
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 def due(iteration: int, every: int, iterations: int) -> bool:
     """Whether the dev panel is played after this iteration; after the last one it always is."""
-    return (iteration + 1) % every == 0 or iteration + 1 == iterations
+    return config.due(iteration, every) or iteration + 1 == iterations
 
 
 def best(looks: Sequence[Row]) -> Row | None:

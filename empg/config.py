@@ -10,6 +10,11 @@ from empg.advantages import EmpgConfig
 from empg.losses import GRPO, LossConfig, OverlongConfig
 
 
+def due(iteration: int, every: int) -> bool:
+    """Whether something that happens every so many iterations happens in this one; with 0 it never does."""
+    return every > 0 and (iteration + 1) % every == 0
+
+
 def _positive(owner: object, *names: str) -> None:
     for name in names:
         value = getattr(owner, name)

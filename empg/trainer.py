@@ -38,6 +38,7 @@ from empg.config import (
     DynamicSamplingConfig,
     LearnerConfig,
     OptimizerConfig,
+    due,
 )
 from empg.losses import DAPO, GRPO, LOSSES, LossConfig, OverlongConfig, overlong_penalty
 from empg.metrics import (
@@ -293,7 +294,7 @@ class Learner:
 
     def _probe(self, iteration: int, scored: Scored) -> Gradients | None:
         config = self.config
-        if config.probe is None or not _due(iteration, config.probe.every):
+        if config.probe is None or not due(iteration, config.probe.every):
             return None
         steps = draw_steps(scored.batch.num_steps, config.probe.steps, seed=config.seed, iteration=iteration)
         g = entropy_scale(scored.entropy, config.empg or EmpgConfig())
@@ -309,7 +310,7 @@ class Learner:
         probed: Gradients | None,
     ) -> Records:
         batch, listed = scored.batch, places(collection)
-        after = self._scores(batch) if _due(iteration, self.config.rescore_every) else None
+        after = self._scores(batch) if due(iteration, self.config.rescore_every) else None
         entropy_after = (
             None if after is None else step_entropy(after.entropy, batch.step_of_token, batch.num_steps)
         )
@@ -334,8 +335,3 @@ class Learner:
         if self._reference_digest is None:
             self._reference_digest = checkpoint.digest(checkpoint.model_tensors(self.reference))
         return self._reference_digest
-
-
-def _due(iteration: int, every: int) -> bool:
-    """Whether something that happens every so many iterations happens in this one; with 0 it never does."""
-    return every > 0 and (iteration + 1) % every == 0

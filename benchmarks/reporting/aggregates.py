@@ -24,7 +24,7 @@ from benchmarks.reporting.outcomes import (
     variants,
 )
 from benchmarks.reporting.provenance import provenance
-from benchmarks.reporting.schema import RecordError, RunInfo
+from benchmarks.reporting.schema import RecordError
 from benchmarks.reporting.stats import Array, Interval
 from benchmarks.reporting.stratified import (
     Statistic,
@@ -129,7 +129,7 @@ def check(suites: Sequence[Suite]) -> None:
             raise RecordError(
                 f"{twin.name} and {suite.name} are both {suite.columns.title}; expected one suite of each benchmark"
             )
-    scales = {suite.name: {info.scale for info in _infos(suite)} for suite in suites}
+    scales = {suite.name: {info.scale for info in suite.infos} for suite in suites}
     if len(set().union(*scales.values())) > 1:
         raise RecordError(f"suites of unequal scale are not aggregated: {scales}")
 
@@ -138,10 +138,6 @@ def methods(suites: Sequence[Suite]) -> tuple[str, ...]:
     """Rows: all that any suite expects, the demonstrator excepted, which has no method."""
     expected = {name for suite in suites for name in variants(suite)} - {EXPERT}
     return tuple(in_order(sorted(expected)))
-
-
-def _infos(suite: Suite) -> list[RunInfo]:
-    return [*(run.info for run in suite.runs), *suite.incomplete]
 
 
 def _arm(suite: Suite, variant: str, mode: str) -> Arm:

@@ -102,10 +102,14 @@ class Suite:
         return next((found.task_ids for run in self.runs for found in run.evaluations.values()), ())
 
     @property
+    def infos(self) -> tuple[RunInfo, ...]:
+        """Of all runs, complete ones first."""
+        return (*(run.info for run in self.runs), *self.incomplete)
+
+    @property
     def judged(self) -> str:
         """Which weights of the trained runs were evaluated: `last checkpoint`, or those that a dev panel chose."""
-        infos = [*(run.info for run in self.runs), *self.incomplete]
-        return " or ".join(dict.fromkeys(info.judged for info in infos if info.kind == "train")) or LAST
+        return " or ".join(dict.fromkeys(info.judged for info in self.infos if info.kind == "train")) or LAST
 
     def tasks_of(self, *task_types: str) -> frozenset[str]:
         """The panel's tasks of some types; under an unknown type (`""`) those that always failed to start."""

@@ -14,15 +14,12 @@ from tests.agents.toys import (
     NO_SYSTEM,
     NUMBERS_TURNS,
     STRIPS_THOUGHTS,
+    decoded,
     merging_tokenizer,
 )
 
 CHAT = ChatFormat(byte_tokenizer())
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
-
-
-def decoded(chat: ChatFormat, ids: tuple[int, ...]) -> str:
-    return str(chat._tokenizer.decode(list(ids)))
 
 
 def test_an_opening_is_the_template_with_a_generation_prompt() -> None:

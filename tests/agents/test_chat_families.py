@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from agents.chat import ChatFormat, Message
 from agents.policies.scripted import byte_tokenizer
+from tests.agents.toys import decoded
 
 _QWEN_TURN = "{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}"
 _QWEN_OPEN = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
@@ -89,10 +90,6 @@ def tokenizer_of(family: Family) -> PreTrainedTokenizerFast:
         {"eos_token": family.eos, "additional_special_tokens": [*family.special, *family.stops]}
     )
     return tokenizer
-
-
-def decoded(chat: ChatFormat, ids: tuple[int, ...]) -> str:
-    return str(chat._tokenizer.decode(list(ids)))
 
 
 @pytest.fixture(params=FAMILIES)

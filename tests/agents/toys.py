@@ -18,6 +18,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from agents.chat import ChatFormat
 from agents.policies.scripted import byte_tokenizer
 from envs.base import EnvError, StepInfo, TextEnv
 
@@ -124,6 +125,11 @@ DROPS_ASSISTANT = (
     "{% for m in messages %}{% if m['role'] != 'assistant' %}{{ m['content'] + '<|im_end|>' }}{% endif %}"
     "{% endfor %}"
 )
+
+
+def decoded(chat: ChatFormat, ids: tuple[int, ...]) -> str:
+    """Tokens as text, special ones by name."""
+    return str(chat._tokenizer.decode(list(ids)))
 
 
 def merging_tokenizer() -> PreTrainedTokenizerFast:
