@@ -1,4 +1,4 @@
-"""Episodes played in batches: environments step one by one, the policy writes for all unfinished ones."""
+"""Episodes played side by side: an episode's next turn is asked for as soon as its environment has answered."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agents.chat import Message
-from agents.policies.base import Generation, Policy, Sampling, Turn
+from agents.policies.base import Answer, Failure, Generation, Policy, Sampling, Turn
 from agents.prompts import Parsed, parse_response, window_prompt
 from agents.trajectory import EndReason, Step, Trajectory
 from envs.base import EnvError, StepInfo, TextEnv
@@ -109,7 +108,9 @@ class _Live:
     stopped: bool = True
     """Whether the last written turn ended with the template's end of turn."""
     chat: list[Message] = field(default_factory=list)
-    """The conversation as messages, for templates whose past must be rendered anew."""
+    """What the policy reads next, as messages."""
+    asked: Turn | None = None
+    """The turn that the policy has not answered yet."""
 
 
 class _Table:
@@ -137,19 +138,35 @@ class _Table:
         while self._waiting or self._live:
             while self._waiting and len(self._live) < self._config.parallel:
                 self._start(*self._waiting.popleft())
-            turns = [(live, turn) for live in list(self._live) if (turn := self._next_turn(live))]
-            if not turns:
+            self._session.submit([turn for live in list(self._live) if (turn := self._next_turn(live))])
+            self._take(self._session.collect())
+
+    def _take(self, answers: Sequence[Answer]) -> None:
+        """Let the environments answer what was written."""
+        by_index = {live.index: live for live in self._live}
+        written: list[tuple[_Live, Generation, str, Parsed]] = []
+        for episode, answer in answers:
+            live = by_index[episode]
+            if isinstance(answer, Failure):
+                self._fail(live, answer)
                 continue
-            written = self._session.generate([turn for _, turn in turns])
-            texts = [self._policy.chat.text_of(generation.token_ids) for generation in written]
-            parsed = [parse_response(text) for text in texts]
-            _prepare([(live.env, one.action) for (live, _), one in zip(turns, parsed, strict=True)])
-            for (live, turn), generation, text, one in zip(turns, written, texts, parsed, strict=True):
-                if live.chat:
-                    live.chat.append(Message("assistant", text))
-                self._advance(live, turn, generation, one)
+            text = self._policy.chat.text_of(answer.token_ids) if answer.text is None else answer.text
+            written.append((live, answer, text, parse_response(text)))
+        _prepare([(live.env, parsed.action) for live, _, _, parsed in written])
+        for live, answer, text, parsed in written:
+            live.chat.append(Message("assistant", text))
+            self._advance(live, answer, parsed)
+
+    def _fail(self, live: _Live, failure: Failure) -> None:
+        """End an episode whose response could not be written; one without a step has no result to keep."""
+        if failure.end == "context" and live.steps:
+            self._leave(live, "context")
+        else:
+            live.env.close()
+            self._leave(live, "error", failure.message)
 
     def close(self) -> None:
+        self._session.close()
         for env in self._idle + [live.env for live in self._live]:
             env.close()
 
@@ -166,7 +183,9 @@ class _Table:
         self._live.append(_Live(index, episode, env, observation, _facts(info), opening=observation))
 
     def _next_turn(self, live: _Live) -> Turn | None:
-        """The request for the next response; none if the context is full, which ends the episode."""
+        """The request for the next response; none while one is under way, or if a full context ends the episode."""
+        if live.asked is not None:
+            return None
         ids, restart = self._prompt(live)
         held = 0 if restart else live.context
         need = held + len(ids) + self._config.max_new_tokens
@@ -180,31 +199,33 @@ class _Table:
             self._leave(live, "context")
             return None
         live.context = held + len(ids)
-        place = (*live.episode.place, len(live.steps))
-        return Turn(
+        draws = np.random.SeedSequence(self._seed, spawn_key=(*live.episode.place, len(live.steps)))
+        live.asked = Turn(
             episode=live.index,
             new_ids=ids,
             restart=restart,
             max_new_tokens=self._config.max_new_tokens,
-            uniforms=_uniforms(self._seed, place, self._config.max_new_tokens),
+            uniforms=np.random.default_rng(draws).random(self._config.max_new_tokens),
+            seed=int(draws.generate_state(1, np.uint64)[0] >> np.uint64(1)),
+            messages=tuple(live.chat),
             observation=live.observation,
             info=live.info,
         )
+        return live.asked
 
     def _prompt(self, live: _Live) -> tuple[tuple[int, ...], bool]:
         """Tokens to read before the next response, and whether they are the whole prompt."""
         chat, first = self._policy.chat, not live.steps
-        if self._config.layout == "window":
-            return chat.opening_ids(self._system, self._window(live)), True
-        shown = live.observation if first else self._clipped(live.observation)
-        if chat.prefix_stable:
-            if first:
-                return chat.opening_ids(self._system, shown), True
-            return chat.next_ids(shown, live.stopped), False
-        if first:
-            live.chat.append(Message("system", self._system))
+        windowed = self._config.layout == "window"
+        if first or windowed:
+            live.chat = [Message("system", self._system)]
+            shown = self._window(live) if windowed else live.observation
+        else:
+            shown = self._clipped(live.observation)
         live.chat.append(Message("user", shown))
-        return chat.whole_ids(live.chat), True
+        if first or windowed or not chat.prefix_stable:
+            return chat.whole_ids(live.chat), True
+        return chat.next_ids(shown, live.stopped), False
 
     def _window(self, live: _Live) -> str:
         """The user message of the window layout; the opening observation is shown once, as the task."""
@@ -218,8 +239,10 @@ class _Table:
         limit = self._config.max_observation_tokens
         return observation if limit is None else self._policy.chat.clip(observation, limit)
 
-    def _advance(self, live: _Live, turn: Turn, written: Generation, parsed: Parsed) -> None:
+    def _advance(self, live: _Live, written: Generation, parsed: Parsed) -> None:
         """Let the environment answer a response, and note the step."""
+        turn, live.asked = live.asked, None
+        assert turn is not None  # only what was asked for is answered
         live.context += len(written.token_ids)
         live.stopped = written.token_ids[-1] == self._policy.chat.turn_end
         try:
@@ -294,10 +317,6 @@ def _trajectory(
         error=error,
         opening=live.opening if live is not None else None,
     )
-
-
-def _uniforms(seed: int, place: tuple[int, ...], count: int) -> NDArray[np.float64]:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place)).random(count)
 
 
 def _facts(info: object) -> StepInfo:

@@ -143,6 +143,7 @@ class _Execution:
         folder = self._run.folder
         learner = Learner(self._policy.model, self._config.learner, pad_id=self._policy.pad_id)
         start = learner.restore(folder / CHECKPOINTS) if latest(folder / CHECKPOINTS) else 0
+        self._policy.policy.update()
         forget_after(folder, start)
         self._live.follow(folder / METRICS)
         log.info("%s: iterations %d to %d", self._run.name, start, self._config.iterations)
@@ -150,6 +151,7 @@ class _Execution:
             self._say(iteration, f"iteration {iteration + 1}/{self._config.iterations}")
             begun = time.perf_counter()
             outcome = learner.iterate(iteration, self._collect)
+            self._policy.policy.update()
             seconds = time.perf_counter() - begun
             self._record(iteration, outcome, seconds)
             self._look(iteration)
@@ -187,6 +189,7 @@ class _Execution:
             raise EnvError(
                 f"{self._run.name}: every episode on the dev panel failed, so no weights were chosen"
             )
+        self._policy.policy.update()
         self._judged = chosen + 1
         log.info("%s: weights after iteration %d, the best on dev", self._run.name, self._judged)
 

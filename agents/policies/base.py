@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.chat import ChatFormat
+from agents.chat import ChatFormat, Message
 from agents.trajectory import StopReason
 from envs.base import StepInfo
 
@@ -48,6 +49,10 @@ class Turn:
     """What the environment showed, for policies that play by rule instead of reading tokens."""
     info: StepInfo | None = None
     """The environment's facts beside `observation`, for the same policies."""
+    seed: int = 0
+    """The turn's own seed below 2**63, for engines that draw by themselves; another one for every place."""
+    messages: tuple[Message, ...] = ()
+    """The whole prompt as messages, for policies that are not asked by token."""
 
     def __post_init__(self) -> None:
         if not self.new_ids:
@@ -67,18 +72,73 @@ class Generation:
     logprobs: tuple[float, ...]
     """Log-probability (nats) of each token under the softmax at the sampling temperature."""
     stop: StopReason
+    text: str | None = None
+    """What was written, where `chat.text_of(token_ids)` cannot tell."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A response that could not be written; it ends its episode."""
+
+    end: Literal["context", "error"]
+    """The conversation is full, or the engine or server failed."""
+    message: str
+
+
+Answer = tuple[int, Generation | Failure]
+"""The number of an episode, and what was written in it."""
 
 
 class Session(Protocol):
     """Conversations in progress; the policy's weights must not change while it lives."""
 
-    def generate(self, turns: Sequence[Turn]) -> list[Generation]:
-        """Write one response for each turn, in their order; each names another episode."""
+    def submit(self, turns: Sequence[Turn]) -> None:
+        """Ask for a response to each turn; an episode has one unanswered turn at most."""
+        ...
+
+    def collect(self) -> list[Answer]:
+        """Wait until at least one submitted turn is answered; all answers that are there, each given once.
+
+        Nothing if nothing is submitted.
+        """
         ...
 
     def close_episode(self, episode: int) -> None:
         """Forget a conversation; unknown numbers are ignored."""
         ...
+
+    def close(self) -> None:
+        """Free what the session holds; unanswered turns are dropped."""
+        ...
+
+
+class RoundSession(ABC):
+    """A session that answers everything submitted in one round."""
+
+    _submitted: tuple[Turn, ...] = ()
+
+    @abstractmethod
+    def generate(self, turns: Sequence[Turn]) -> list[Generation]:
+        """Write one response for each turn, in their order; each names another episode."""
+
+    @abstractmethod
+    def close_episode(self, episode: int) -> None:
+        """Forget a conversation; unknown numbers are ignored."""
+
+    def submit(self, turns: Sequence[Turn]) -> None:
+        """Ask for a response to each turn in the next round."""
+        self._submitted += tuple(turns)
+
+    def collect(self) -> list[Answer]:
+        """Play the round: an answer for every submitted turn, in their order."""
+        turns, self._submitted = self._submitted, ()
+        if not turns:
+            return []
+        return [(turn.episode, one) for turn, one in zip(turns, self.generate(turns), strict=True)]
+
+    def close(self) -> None:
+        """Drop what was submitted."""
+        self._submitted = ()
 
 
 class Policy(Protocol):
@@ -89,5 +149,12 @@ class Policy(Protocol):
     """Most tokens one conversation may hold, read and written together."""
 
     def open(self, episodes: int, sampling: Sampling) -> Session:
-        """A session for at most `episodes` conversations open at once; it sees the present weights."""
+        """A session for at most `episodes` conversations open at once.
+
+        It sees the weights that the policy had at the last `update`, or when it was made.
+        """
+        ...
+
+    def update(self) -> None:
+        """Take over the weights of the model under training; called whenever they have changed."""
         ...

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from agents.chat import ChatFormat
-from agents.policies.base import Generation, Sampling, Turn
+from agents.policies.base import Generation, RoundSession, Sampling, Turn
 from agents.prompts import format_response
 from envs.base import Decision, StepInfo
 
@@ -63,8 +63,11 @@ class ScriptedPolicy:
         """A session; neither argument matters to a script."""
         return ScriptedSession(self._make_player, self._tokenizer, self.chat.turn_end)
 
+    def update(self) -> None:
+        """A script learns nothing."""
 
-class ScriptedSession:
+
+class ScriptedSession(RoundSession):
     """Conversations of a `ScriptedPolicy`."""
 
     def __init__(

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from agents.chat import ChatFormat
-from agents.policies.base import Generation, Sampling, Turn
+from agents.policies.base import Generation, RoundSession, Sampling, Turn
 from agents.policies.ragged import RaggedCache, Segment, ragged_attention
 
 _PREFILL_TOKENS_CPU = 1024
@@ -61,6 +61,9 @@ class TorchPolicy:
     def open(self, episodes: int, sampling: Sampling) -> TorchSession:
         """A session for at most `episodes` conversations open at once."""
         return TorchSession(self, episodes, sampling)
+
+    def update(self) -> None:
+        """Nothing to do: the model is sampled in place."""
 
     def last_logits(
         self, ids: Sequence[int] | torch.Tensor, segments: Sequence[Segment], cache: RaggedCache
@@ -125,7 +128,7 @@ class _Row:
             self.cached = 0
 
 
-class TorchSession:
+class TorchSession(RoundSession):
     """Conversations of a `TorchPolicy`; use it while the weights stay the same."""
 
     def __init__(self, policy: TorchPolicy, episodes: int, sampling: Sampling) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.chat import ChatFormat
-from agents.policies.base import Generation, Sampling, Turn
+from agents.policies.base import Generation, RoundSession, Sampling, Turn
 from agents.prompts import format_response
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import Trajectory
@@ -111,7 +111,7 @@ def _rows(trajectory: Trajectory, demonstration: Demonstration) -> list[Example]
     return [Example(np.asarray(ids, dtype=np.int64), tuple(spans)) for ids, spans in rows]
 
 
-class _ReplayPolicy:
+class _ReplayPolicy(RoundSession):
     """Writes the demonstrated responses; a session asks for each episode's in order."""
 
     def __init__(self, demonstrations: Sequence[Demonstration], tokenizer: Any, max_context: int) -> None:
@@ -122,6 +122,9 @@ class _ReplayPolicy:
 
     def open(self, episodes: int, sampling: Sampling) -> _ReplayPolicy:
         return self
+
+    def update(self) -> None:
+        pass
 
     def generate(self, turns: Sequence[Turn]) -> list[Generation]:
         return [self._write(turn) for turn in turns]

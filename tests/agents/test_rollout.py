@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agents.chat import ChatFormat
-from agents.policies.base import Generation, Sampling, Turn
+from agents.policies.base import Generation, RoundSession, Sampling, Turn
 from agents.policies.scripted import ScriptedPolicy, byte_tokenizer
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import StopReason, Trajectory
@@ -35,7 +35,7 @@ def play(
 
 
 @dataclass
-class Recorder:
+class Recorder(RoundSession):
     """A policy that writes given token ids and notes what it is asked."""
 
     chat: ChatFormat
@@ -49,6 +49,9 @@ class Recorder:
     def open(self, episodes: int, sampling: Sampling) -> Recorder:
         self.opened = (episodes, sampling)
         return self
+
+    def update(self) -> None:
+        pass
 
     def generate(self, turns: Sequence[Turn]) -> list[Generation]:
         self.calls.append([turn.episode for turn in turns])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agents.chat import ChatFormat
-from agents.policies.base import Generation
+from agents.policies.base import Generation, RoundSession
 from agents.prompts import format_response, system_prompt
 from agents.rollout import Episode, RolloutConfig, rollout
 from benchmarks.warm_start.demonstrations import DemonstrationConfig, Player, collect, collect_everywhere
@@ -19,7 +19,7 @@ SKILLED = collect(WORLD, DemonstrationConfig(), seed=0)
 TOKENIZER = make_tokenizer(SKILLED, 400, SYSTEM)
 
 
-class LivePlayers:
+class LivePlayers(RoundSession):
     """Writes what a demonstrator says while the real environment runs."""
 
     def __init__(self) -> None:
@@ -29,6 +29,9 @@ class LivePlayers:
 
     def open(self, episodes, sampling):
         return self
+
+    def update(self):
+        pass
 
     def generate(self, turns):
         return [self._write(turn) for turn in turns]
