@@ -32,7 +32,7 @@ BOARDS  = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb)
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-trl report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -117,6 +117,16 @@ data-deepsearch: setup  ## check the corpus and the questions in DATA and index 
 
 bench: setup  ## measure speed and memory ratios on this machine
 	$(BIN)/python -m benchmarks bench $(if $(DATA),--data '$(DATA)')
+
+# TRL is only compared with, and never meets the environment that trains.
+.venv-trl/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-trl
+	.venv-trl/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt torch
+	.venv-trl/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[trl]'
+	touch $@
+
+bench-trl: .venv-trl/installed  ## the learner's speed against TRL's GRPOTrainer: MODEL=folder of a model
+	.venv-trl/bin/python -m benchmarks bench-trl '$(MODEL)'
 
 report: setup  ## rebuild tables and figures from the run records: of every suite, or of SUITE
 	$(BIN)/python -m benchmarks report $(GIVEN) $(CHOICES)

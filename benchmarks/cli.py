@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from typer.exceptions import TyperException
 
+from benchmarks.cli_bench import app as benches
 from benchmarks.cli_report import app as reports
 from benchmarks.config import ConfigError, load_suite, suite_names
 from benchmarks.plan import Run, find, plan
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 console = Console()
 app.add_typer(reports)
+app.add_typer(benches)
 
 SuiteName = Annotated[str, typer.Argument(help="A suite that comes with the package, or a TOML file.")]
 Scale = Annotated[str, typer.Option(help="A [scale.*] table of the suite.")]
@@ -246,39 +248,6 @@ def warm_start(
     from benchmarks.suite import rebuild_warm_start
 
     rebuild_warm_start(load_suite(suite, scale, official=data is not None), suite, data, console)
-
-
-@app.command()
-def bench(
-    webshop_products: Annotated[
-        int | None, typer.Option(min=50, help="Measure mapped against held catalogues of this size instead.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Official files to compare with the official environment on.")
-    ] = None,
-) -> None:
-    """Measure speed and memory ratios on this machine."""
-    if data is not None and not data.is_dir():
-        raise ConfigError(f"data: no folder {data}, expected one of official files")
-    if webshop_products is not None:
-        from benchmarks.bench_catalogue import run_bench
-
-        run_bench(console, webshop_products)
-        return
-    from benchmarks.bench import main as measure
-
-    measure(data)
-
-
-@app.command()
-def coverage(
-    tables: Annotated[int, typer.Option(min=1, help="Simulated tables for each setting.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
-) -> None:
-    """Simulate how often the intervals of the reports hold the truth."""
-    from benchmarks.coverage import run_coverage
-
-    run_coverage(console, tables, seed)
 
 
 @app.command()

@@ -1,0 +1,58 @@
+"""Commands that measure: speed and memory of this machine, and the reports' intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks.config import ConfigError
+
+app = typer.Typer()
+console = Console()
+
+
+@app.command()
+def bench(
+    webshop_products: Annotated[
+        int | None, typer.Option(min=50, help="Measure mapped against held catalogues of this size instead.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Official files to compare with the official environment on.")
+    ] = None,
+) -> None:
+    """Measure speed and memory ratios on this machine."""
+    if data is not None and not data.is_dir():
+        raise ConfigError(f"data: no folder {data}, expected one of official files")
+    if webshop_products is not None:
+        from benchmarks.bench_catalogue import run_bench
+
+        run_bench(console, webshop_products)
+        return
+    from benchmarks.bench import main as measure
+
+    measure(data)
+
+
+@app.command()
+def coverage(
+    tables: Annotated[int, typer.Option(min=1, help="Simulated tables for each setting.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+) -> None:
+    """Simulate how often the intervals of the reports hold the truth."""
+    from benchmarks.coverage import run_coverage
+
+    run_coverage(console, tables, seed)
+
+
+@app.command("bench-trl")
+def bench_trl(
+    model: Annotated[Path, typer.Argument(help="Folder of a Hugging Face causal language model.")],
+    repeats: Annotated[int, typer.Option(min=1, help="Pairs of measurements.")] = 3,
+) -> None:
+    """Compare the learner's speed with TRL's GRPOTrainer; needs the environment of `make bench-trl`."""
+    from benchmarks.bench_trl import run_bench
+
+    run_bench(console, model, repeats)
