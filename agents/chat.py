@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ _SYSTEM = "Be brief."
 _USERS = ("First question?", "Second\nquestion: <a> [b] $1", "Third.")
 _PLAIN = ("Thought: one\nAction: go[1]", "Thought: two.\nAction: stop")
 _REASONING = ("<think>\nhidden\n</think>\n\nAction: go[1]", "<think>\nmore\n</think>\n\nAction: stop")
+_RESERVED = {"conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors"}
 
 
 class ChatFormat:
@@ -37,6 +38,8 @@ class ChatFormat:
     A template without a system role gets the system text at the head of the first user message. Special
     tokens that occur inside a message's content are broken up: text from an environment never ends a turn.
 
+    `arguments` are handed to the template, such as `{"enable_thinking": False}` for Qwen3.
+
     Raises `ValueError` for a tokenizer without a chat template, a template that cannot render a plain chat,
     and one that marks the end of a turn neither by a special token nor by an end-of-sequence token.
     """
@@ -46,11 +49,14 @@ class ChatFormat:
     stop_ids: tuple[int, ...]
     """Tokens that end a written turn: the template's own first, then the end-of-sequence token."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None = None) -> None:
         if not getattr(tokenizer, "chat_template", None):
             name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
             raise ValueError(f"tokenizer {name!r} has no chat template; expected one that renders chats")
         self._tokenizer = tokenizer
+        self._arguments = dict(arguments or {})
+        if reserved := self._arguments.keys() & _RESERVED:
+            raise ValueError(f"chat template arguments {sorted(reserved)} are set here; expected others")
         added = (str(token) for token in tokenizer.get_added_vocab())
         self._special = tuple(sorted({*tokenizer.all_special_tokens, *added}, key=len, reverse=True))
         self._system_role = self._has_system_role()
@@ -102,7 +108,9 @@ class ChatFormat:
         if not self._system_role and len(chat) > 1 and chat[0]["role"] == "system":
             first, second, *rest = chat
             chat = [{**second, "content": f"{first['content']}\n\n{second['content']}"}, *rest]
-        text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        text = self._tokenizer.apply_chat_template(
+            chat, tokenize=False, add_generation_prompt=True, **self._arguments
+        )
         return str(text)
 
     def _harmless(self, content: str) -> str:

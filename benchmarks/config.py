@@ -121,13 +121,38 @@ class Evaluation(Strict):
     """Iterations between two looks at the dev panel; after the last one there always is one."""
 
 
-class PolicySettings(Strict):
-    """Which policy is trained."""
+class LoraSettings(Strict):
+    """Low-rank adapters (peft): the model's own weights stay as they are, and are the reference policy."""
 
-    path: str | None = None
-    """Folder of a Hugging Face causal language model with a chat template; None: the warm start."""
+    rank: int = Field(ge=1)
+    alpha: int | None = Field(default=None, ge=1)
+    """The adapters' product counts alpha / rank times; None: twice the rank."""
+    target_modules: str | tuple[str, ...] = "all-linear"
+    """Endings of module names, or every linear layer but the output head."""
+    seed: int = Field(default=0, ge=0)
+    """Of the random half of the adapters; the other half starts at 0, so training starts at the model itself."""
+
+
+class PolicySettings(Strict):
+    """Which policy is trained, and in what form it is held."""
+
+    model: str | None = Field(default=None, min_length=1)
+    """A causal language model with a chat template: a folder, a hub id such as `Qwen/Qwen2.5-1.5B-Instruct`, or
+    `smollm2`, which a package ships. None: the warm start."""
     max_context: int = Field(ge=16)
     """Tokens an episode's context may hold."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Of the weights; those of adapters are float32 in any case."""
+    attention: Literal["sdpa", "eager", "flash_attention_2"] | None = None
+    """Which implementation scores and trains; None: the model's default. The torch rollouts have their own."""
+    gradient_checkpointing: bool = False
+    """Compute each layer again in the backward pass instead of keeping it: slower, with less memory."""
+    lora: LoraSettings | None = None
+    """None: all weights are trained."""
+    template: dict[str, Any] = {}
+    """Further arguments of the chat template, such as `enable_thinking = false` of Qwen3."""
+    rollout: Literal["torch", "vllm"] = "torch"
+    """What samples the episodes."""
 
 
 class Variant(Strict):

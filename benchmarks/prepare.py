@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agents.policies.torch_policy import TorchPolicy
 from agents.prompts import PROMPT_VERSION, prompt_digest
 from benchmarks import records
 from benchmarks.config import ConfigError, RunConfig
+from benchmarks.models import adapt, check_settings, load_model, save_model
 from benchmarks.plan import Run
 from benchmarks.progress import Status
 from benchmarks.tasks import check_disjoint
@@ -84,9 +84,8 @@ class LoadedPolicy:
         return texts
 
     def save(self, folder: Path) -> None:
-        """Write model and tokenizer in the form that `policy.path` reads."""
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        """Write model and tokenizer in the form that `policy.model` reads."""
+        save_model(self.model, self.tokenizer, folder)
 
 
 def open_world(
@@ -217,14 +216,16 @@ def open_policy(config: RunConfig, tasks: Tasks, cache: Path, progress: Progress
 
     Raises `ConfigError`: no such model, a tokenizer without chat template, a context beyond the model's.
     """
-    if config.policy.path is not None:
-        source = Path(config.policy.path)
-        (model, tokenizer), origin = load_pretrained(source), {"name": source.resolve().name}
+    settings = config.policy
+    if settings.model is not None:
+        model, tokenizer, origin = load_model(settings, cache, lambda stage: progress(Status(stage, 0, 1)))
     else:
+        check_settings(settings)
         model, tokenizer, origin = _warm_start(config, tasks, cache, progress)
+        adapt(model.to(getattr(torch, settings.dtype)), settings)
     model = model.to(choose_device())
     try:
-        policy = TorchPolicy(model, tokenizer, max_context=config.policy.max_context)
+        policy = TorchPolicy(model, tokenizer, max_context=settings.max_context, template=settings.template)
     except ValueError as error:
         raise ConfigError(f"policy: {one_line(error)}") from error
     record = {
@@ -234,22 +235,6 @@ def open_policy(config: RunConfig, tasks: Tasks, cache: Path, progress: Progress
         "weights": checkpoint.digest(checkpoint.model_tensors(model)),
     }
     return LoadedPolicy(policy, model, tokenizer, record, origin)
-
-
-def load_pretrained(folder: Path) -> tuple[Any, Any]:
-    """A Hugging Face causal language model from a local folder; runs none of its code, safetensors only."""
-    if not (folder / "config.json").is_file():
-        raise ConfigError(
-            f"policy.path: no model in {folder}, expected a folder with config.json and safetensors"
-        )
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, trust_remote_code=False, use_safetensors=True, local_files_only=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(f"policy.path: cannot load {folder}: {one_line(error)}") from error
-    return model, tokenizer
 
 
 def _warm_start(

@@ -119,7 +119,7 @@ def evaluate_once(
     """Play the test panel with `warm-start`, `expert` or the model of a folder, and print the rates."""
     base = suite.base
     if policy not in BASELINES:
-        base = base.model_copy(update={"policy": base.policy.model_copy(update={"path": policy})})
+        base = base.model_copy(update={"policy": base.policy.model_copy(update={"model": policy})})
     if size is not None:
         base = base.model_copy(update={"panels": base.panels.model_copy(update={"test": size})})
     tasks = obtain_tasks(base, data, cache, console)

@@ -27,7 +27,8 @@ class TorchPolicy:
 
     The model is used in place: a session opened after an optimiser step sees the new weights. It runs in
     evaluation mode and is put back afterwards. `keep_cache=False` reads every conversation from its first
-    token at every turn; it exists to measure what keeping the cache is worth.
+    token at every turn; it exists to measure what keeping the cache is worth. `template`: further arguments of
+    the chat template.
 
     Raises `ValueError` for a tokenizer without chat template, a context beyond the model's positions, and
     models that `ragged` cannot run: recurrent layers, sliding windows shorter than the context, attention
@@ -43,8 +44,9 @@ class TorchPolicy:
         max_context: int,
         device: torch.device | str | None = None,
         keep_cache: bool = True,
+        template: Mapping[str, Any] | None = None,
     ) -> None:
-        self.chat = ChatFormat(tokenizer)
+        self.chat = ChatFormat(tokenizer, template)
         _check_model(model.config, max_context)
         self.max_context = max_context
         self.keep_cache = keep_cache

@@ -115,3 +115,20 @@ def test_a_clipped_text_keeps_its_first_tokens_and_marks_the_cut() -> None:
 
 def test_written_text_is_decoded_without_special_tokens() -> None:
     assert CHAT.text_of((*CHAT._encode("go <b>"), CHAT.turn_end)) == "go <b>"
+
+
+def test_further_arguments_reach_the_template() -> None:
+    template = (
+        byte_tokenizer().chat_template + "{% if not think | default(true) %}{{ '<no think>' }}{% endif %}"
+    )
+    tokenizer = byte_tokenizer(template)
+    plain, told = ChatFormat(tokenizer), ChatFormat(tokenizer, {"think": False})
+    assert (
+        decoded(told, told.opening_ids("s", "u"))
+        == decoded(plain, plain.opening_ids("s", "u")) + "<no think>"
+    )
+
+
+def test_arguments_that_decide_what_is_rendered_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\['tokenize'\] are set here"):
+        ChatFormat(byte_tokenizer(), {"tokenize": True})

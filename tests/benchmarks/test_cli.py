@@ -45,7 +45,7 @@ def test_bad_input_is_one_line_on_stderr_and_exit_code_2(capsys, tmp_path, argum
     [
         ("zeta = 0.05", "zetta = 0.05", "error: tiny.empg.zetta: unknown key, expected one of: "),
         ("test = 3", "test = 3000", "error: a panel of 3000 "),
-        ('path = "', 'path = "/nowhere', "error: policy.path: no model in /nowhere"),
+        ('model = "', 'model = "/nowhere', "error: policy.model: no model in /nowhere"),
     ],
 )
 def test_a_suite_that_cannot_run_is_refused_before_any_run_starts(

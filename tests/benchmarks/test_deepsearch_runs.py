@@ -27,7 +27,7 @@ benchmark = "deepsearch"
 iterations = 2
 world = {{ passages = 1000, train_questions = 20, test_questions = 2, max_steps = 2, retriever = "{url}" }}
 panels = {{ train = 6, test = 4 }}
-policy = {{ path = "{policy}", max_context = 600 }}
+policy = {{ model = "{policy}", max_context = 600 }}
 rollout = {{ max_new_tokens = 6 }}
 learner = {{ batch = {{ groups_per_batch = 2, group_size = 2 }}, optimizer = {{ lr = 0.01 }} }}
 

@@ -245,7 +245,7 @@ def test_a_policy_folder_without_a_model_and_a_context_beyond_it_are_refused(
 ):
     text = tiny_suite.read_text()
     for old, new, said in (
-        (str(tiny_policy), str(tmp_path / "absent"), r"^policy\.path: no model in"),
+        (str(tiny_policy), str(tmp_path / "absent"), r"^policy\.model: no model in"),
         ("max_context = 600", "max_context = 601", r"^policy: .*60[01]"),
     ):
         tiny_suite.write_text(text.replace(old, new))

@@ -24,7 +24,7 @@ train = 6
 test = 3
 
 [policy]
-path = "{policy}"
+model = "{policy}"
 max_context = 600
 
 [rollout]
@@ -57,7 +57,7 @@ iterations = 1
 
 
 def write_policy(folder: Path) -> Path:
-    """A random Llama with its tokenizer, in the form that `policy.path` reads."""
+    """A random Llama with its tokenizer, in the form that `policy.model` reads."""
     world = load_world(products=50)
     env = world.make_env()
     texts = [env.reset(options={"task": task})[0] for task in world.panel("train", 10).task_ids]
