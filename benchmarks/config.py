@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from agents.rollout import RolloutConfig
+from benchmarks.overrides import NOTHING, Overrides
 from benchmarks.warm_start.store import WarmStartConfig
 from benchmarks.worlds import BENCHMARKS
 from empg import EmpgConfig
@@ -228,6 +229,10 @@ class Suite(Strict):
     learners: dict[str, LearnerConfig]
     """The resolved learner of each variant."""
     iterations: int
+    overrides: Overrides = NOTHING
+    """What the command line replaced; the rest of this says so already."""
+    told: tuple[str, ...] = ()
+    """What of that stands in the name of the suite's folder."""
 
 
 def suite_names() -> tuple[str, ...]:
@@ -236,24 +241,17 @@ def suite_names() -> tuple[str, ...]:
 
 
 def load_suite(
-    name: str, scale: str = "default", *, official: bool = False, world: Mapping[str, Any] | None = None
+    name: str, scale: str = "default", *, official: bool = False, overrides: Overrides = NOTHING
 ) -> Suite:
     """Read, merge and check a suite, given by its name or as the path of a TOML file.
 
-    official: whether the run is on official data rather than generated data. world: what replaces keys of the suite's
-    `[world]` table; where that changes it, a shipped warm start is taken as it is: how it does there is the question.
+    official: whether the run is on official data rather than generated data. overrides: what replaces its settings;
+    where they change the world, a shipped warm start is taken as it is: how it does there is the question.
 
     Raises `ConfigError`: no such suite or scale, not TOML, an unknown key, a value of the wrong kind.
     """
     path = Path(name) if name.endswith(".toml") else SUITES / f"{name}.toml"
-    file = _read_suite(path)
-    table = merge(file, {"world": world or {}})
-    suite = build_suite(path.stem, scale, table, official=official)
-    warm_start = suite.base.warm_start
-    if table["world"] == file.get("world", {}) or warm_start.name is None:
-        return suite
-    shipped = {"warm_start": replace(warm_start, as_shipped=True)}
-    return suite.model_copy(update={"base": suite.base.model_copy(update=shipped)})
+    return build_suite(path.stem, scale, _read_suite(path), official=official, overrides=overrides)
 
 
 def _read_suite(path: Path) -> dict[str, Any]:
@@ -279,19 +277,18 @@ def _without_variants(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key != "variants"}
 
 
-def build_suite(name: str, scale: str, table: Mapping[str, Any], *, official: bool = False) -> Suite:
+def build_suite(
+    name: str,
+    scale: str,
+    table: Mapping[str, Any],
+    *,
+    official: bool = False,
+    overrides: Overrides = NOTHING,
+) -> Suite:
     """A suite from its parsed file; see `load_suite`."""
-    scales = table.get("scale", {})
-    if not isinstance(scales, Mapping) or not isinstance(scales.get(scale), Mapping):
-        known = (
-            ", ".join(sorted(scales)) if isinstance(scales, Mapping) and scales else "a [scale.default] table"
-        )
-        raise ConfigError(f"{name}: no scale {scale!r}, expected one of: {known}")
-    body = {key: value for key, value in table.items() if key != "scale"}
-    chosen = dict(scales[scale])
-    for_official = chosen.pop("official", {})
-    body = merge(body, chosen)
-    file = validate(_SuiteFile, merge(body, for_official) if official else body, name)
+    own = _at_scale(name, scale, table, official)
+    body = merge(own, overrides.table())
+    file = validate(_SuiteFile, body, name)
     if file.benchmark not in BENCHMARKS:
         known = ", ".join(sorted(BENCHMARKS))
         raise ConfigError(f"{name}.benchmark: unknown benchmark {file.benchmark!r}, expected one of: {known}")
@@ -313,7 +310,7 @@ def build_suite(name: str, scale: str, table: Mapping[str, Any], *, official: bo
         world=asdict(settings),
         panels=file.panels,
         policy=file.policy,
-        warm_start=file.warm_start,
+        warm_start=_start(file, moved=body.get("world") != own.get("world")),
         rollout=file.rollout,
         evaluation=file.evaluation,
     )
@@ -326,7 +323,31 @@ def build_suite(name: str, scale: str, table: Mapping[str, Any], *, official: bo
         base=base,
         learners=learners,
         iterations=file.iterations,
+        overrides=overrides,
+        told=overrides.names(validate(_SuiteFile, own, name).model_dump()),
     )
+
+
+def _at_scale(name: str, scale: str, table: Mapping[str, Any], official: bool) -> dict[str, Any]:
+    """A suite's tables with those of a scale merged over them, and with that scale's own for official data."""
+    scales = table.get("scale", {})
+    if not isinstance(scales, Mapping) or not isinstance(scales.get(scale), Mapping):
+        known = (
+            ", ".join(sorted(scales)) if isinstance(scales, Mapping) and scales else "a [scale.default] table"
+        )
+        raise ConfigError(f"{name}: no scale {scale!r}, expected one of: {known}")
+    body = {key: value for key, value in table.items() if key != "scale"}
+    chosen = dict(scales[scale])
+    for_official = chosen.pop("official", {})
+    body = merge(body, chosen)
+    return merge(body, for_official) if official else body
+
+
+def _start(file: _SuiteFile, *, moved: bool) -> WarmStartConfig:
+    """The suite's warm start, but nothing of it where the policy is a given model; moved: to another world."""
+    if file.policy.model is not None:
+        return WarmStartConfig()
+    return replace(file.warm_start, as_shipped=True) if moved and file.warm_start.name else file.warm_start
 
 
 def _learner(file: _SuiteFile, variant: str, where: str) -> LearnerConfig:

@@ -21,6 +21,7 @@ from transformers.utils import is_flash_attn_2_available
 from agents.policies.adapters import add_lora, has_adapters, merged_weights
 from benchmarks import smollm2
 from benchmarks.config import ConfigError, PolicySettings
+from benchmarks.overrides import model_name
 
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -86,11 +87,6 @@ def check_settings(settings: PolicySettings) -> None:
             raise ConfigError(
                 "policy.attention: flash_attention_2 has no float32, expected dtype bfloat16 or float16"
             )
-
-
-def model_name(model: str) -> str:
-    """How a model is called in folders and tables: the last part of its path or hub id."""
-    return Path(model).resolve().name if Path(model).is_dir() else model.rstrip("/").rpartition("/")[2]
 
 
 def find_model(model: str, cache: Path, say: Callable[[str], None]) -> tuple[Path, dict[str, Any]]:

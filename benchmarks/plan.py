@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.config import ConfigError, RunConfig, Suite
+from benchmarks.overrides import NOTHING, Overrides
 from benchmarks.records import safe_name
 
 
@@ -26,6 +27,8 @@ class Run:
     """Folder of official files; None for generated data."""
     variants: tuple[str, ...] = ()
     """All variants of the suite, for the rows of its table."""
+    overrides: Overrides = NOTHING
+    """What its own process must be told, beside suite and scale."""
 
 
 def plan(suite: Suite, seeds: Sequence[int], data: Path | None, results: Path) -> tuple[Run, ...]:
@@ -58,8 +61,8 @@ def find(suite: Suite, name: str, data: Path | None, results: Path) -> Run:
 
 
 def suite_folder(suite: Suite, data: Path | None, results: Path) -> Path:
-    """Where a suite's runs and its report lie: `webshop`, `webshop-smoke`, `webshop-<data folder>`."""
-    parts = [suite.name]
+    """Where a suite's runs and its report lie: `webshop`, `webshop-smoke`, `webshop-<model>-<data folder>`."""
+    parts = [suite.name, *suite.told]
     if suite.scale != "default":
         parts.append(suite.scale)
     if data is not None:
@@ -80,7 +83,7 @@ def _run(suite: Suite, data: Path | None, results: Path, variant: str, seed: int
         learner = replace(suite.learners[variant], seed=changes["seed"])
         changes |= {"iterations": suite.iterations, "learner": learner}
     config = suite.base.model_copy(update=changes)
-    return Run(name, folder.name, suite.scale, folder / name, config, data, suite.variants)
+    return Run(name, folder.name, suite.scale, folder / name, config, data, suite.variants, suite.overrides)
 
 
 def _safe(name: str) -> str:

@@ -84,8 +84,7 @@ def job(run: Run, source: str, scale: str, results: Path, live: Sequence[str] = 
     command += ["--scale", scale, "--results", str(results)]
     if run.data is not None:
         command += ["--data", str(run.data)]
-    if "retriever" in run.config.world:
-        command += ["--retriever", run.config.world["retriever"]]
+    command += run.overrides.arguments()
     command += [f"--{board}" for board in live]
     return Job(run.name, run.folder, tuple(command))
 
@@ -110,15 +109,15 @@ def obtain_tasks(config: RunConfig, data: Path | None, cache: Path, console: Con
 def obtain_policy(suite: Suite, tasks: Tasks, cache: Path, console: Console) -> LoadedPolicy:
     """The policy that all runs start from; where it must be built first, its progress is shown."""
     with display(console) as shown:
-        return open_policy(suite.base, tasks, cache, lambda status: shown.update("warm start", status))
+        return open_policy(suite.base, tasks, cache, lambda status: shown.update("policy", status))
 
 
 def evaluate_once(
-    suite: Suite, policy: str, data: Path | None, size: int | None, cache: Path, console: Console
+    suite: Suite, policy: str | None, data: Path | None, size: int | None, cache: Path, console: Console
 ) -> None:
-    """Play the test panel with `warm-start`, `expert` or the model of a folder, and print the rates."""
+    """Play the test panel and print the rates: with `expert`, a model, or by default what the suite starts from."""
     base = suite.base
-    if policy not in BASELINES:
+    if policy not in (None, *BASELINES):
         base = base.model_copy(update={"policy": base.policy.model_copy(update={"model": policy})})
     if size is not None:
         base = base.model_copy(update={"panels": base.panels.model_copy(update={"test": size})})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.config import ConfigError, build_suite, load_suite, merge, suite_names
+from benchmarks.overrides import NOTHING, Overrides
 from benchmarks.prepare import open_world
 from empg.losses import DAPO, GRPO
 from tests.benchmarks.tiny import SUITE
@@ -173,11 +174,11 @@ def test_a_suite_chooses_reward_search_and_nouns_by_name_and_gets_the_official_o
 
 def test_with_another_retriever_the_shipped_policy_is_taken_as_it_is_and_with_the_same_one_it_must_fit():
     taken = {
-        name: load_suite("deepsearch", world=world).base.warm_start.as_shipped
-        for name, world in (
-            ("none given", None),
-            ("the same", {"retriever": "bm25"}),
-            ("another", {"retriever": "http://localhost:8000/retrieve"}),
+        name: load_suite("deepsearch", overrides=over).base.warm_start.as_shipped
+        for name, over in (
+            ("none given", NOTHING),
+            ("the same", Overrides(retriever="bm25")),
+            ("another", Overrides(retriever="http://localhost:8000/retrieve")),
         )
     }
     assert taken == {"none given": False, "the same": False, "another": True}

@@ -14,7 +14,7 @@ from agents.policies.scripted import byte_tokenizer
 from agents.policies.torch_policy import TorchPolicy
 from benchmarks import models
 from benchmarks.config import ConfigError, PolicySettings, validate
-from benchmarks.models import load_model, model_name, save_model
+from benchmarks.models import load_model, save_model
 from tests.agents.toys import tiny_model
 
 IDS = torch.tensor([[5, 80, 200, 7, 31]])
@@ -185,15 +185,3 @@ def test_adapters_for_modules_that_the_model_lacks_are_refused(folder, tmp_path)
     pytest.importorskip("peft")
     with pytest.raises(ConfigError, match=r"policy\.lora: .*nowhere_proj"):
         load_model(settings(folder, lora={"rank": 4, "target_modules": ["nowhere_proj"]}), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B-Instruct"),
-        ("smollm2", "smollm2"),
-        ("/models/tiny/", "tiny"),
-    ],
-)
-def test_a_model_is_called_by_the_last_part_of_its_name(model, name):
-    assert model_name(model) == name
