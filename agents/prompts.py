@@ -1,4 +1,8 @@
-"""What the agent is told, and how what it writes is read."""
+"""What the agent is told: the system message, the layout of a step's prompt, and worked examples.
+
+Three styles. `brief` is for a small policy that was taught its form; `react` and `tags` tell a language model all
+it has to know, and differ in the form of the answer (`agents.responses`).
+"""
 
 from __future__ import annotations
 
@@ -6,63 +10,179 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-PROMPT_VERSION = "1"
-"""Raised whenever a prompt, a layout or a parser rule changes; it enters every run record."""
+from agents import instructions
+from agents.responses import Form, Labels, Parsed, Tags
+from envs.base import Decision
 
-_SYSTEM: dict[str, str] = {
-    # Short on purpose: a small policy on a CPU pays for every token of it in every episode.
-    "webshop": (
-        "Buy the product that the instruction asks for.\n"
-        "Answer with:\n"
-        "Thought: why\n"
-        "Action: search[words] or click[button]"
-    ),
-    "alfworld": (
-        "Do the task in this room.\n"
-        "Answer with:\n"
-        "Thought: why\n"
-        "Action: go to, open, close, take, move, clean, heat, cool, use, examine, look or inventory"
-    ),
-    "deepsearch": (
-        "Find the answer to the question.\n"
-        "Answer with:\n"
-        "Thought: why\n"
-        "Action: search[query], open[title], next or answer[text]"
-    ),
-}
+Style = Literal["brief", "react", "tags"]
+
+VERSIONS: dict[Style, str] = {"brief": "1", "react": "1", "tags": "1"}
+"""Raised whenever a style's prompt, layout or parser rule changes; it enters every run record."""
+
+_OWN_TAGS: dict[str, Tags] = {"deepsearch": Tags(("search", "open", "answer"), ("next",))}
+"""Benchmarks whose actions are tags of their own in the style `tags`."""
 
 
-def system_prompt(env: str) -> str:
-    """The system message of a benchmark; `KeyError` names the benchmarks that have one."""
-    try:
-        return _SYSTEM[env]
-    except KeyError:
-        raise KeyError(f"no system prompt for {env!r}; expected one of {sorted(_SYSTEM)}") from None
+def form_of(style: Style, env: str) -> Form:
+    """How responses are written and read; `ValueError` for an unknown style."""
+    if style not in get_args(Style):
+        raise ValueError(f"prompt is {style!r}; expected one of {get_args(Style)}")
+    return _OWN_TAGS.get(env, Tags()) if style == "tags" else Labels(reasoning=style == "react")
 
 
-def prompt_digest(env: str) -> str:
-    """SHA-256 of everything in this file that decides what the agent of `env` reads, for run records."""
-    sample = window_prompt("task", [("seen", "done")], "now", ("a", "b"))
-    told = json.dumps([PROMPT_VERSION, system_prompt(env), format_response("t", "a"), sample])
-    return hashlib.sha256(told.encode()).hexdigest()
+@dataclass(frozen=True)
+class Shot:
+    """A worked example: `decisions[i]` answers `observations[i]`."""
+
+    observations: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+
+    def __post_init__(self) -> None:
+        if not self.decisions or len(self.observations) != len(self.decisions):
+            raise ValueError(
+                f"{len(self.observations)} observations and {len(self.decisions)} decisions; "
+                "expected as many of either, and at least one"
+            )
+
+    def turns(self, characters: int) -> list[tuple[str, str, str]]:
+        """(observation, thought, action) of each turn, longer observations cut to so many characters.
+
+        The opening one loses its middle, since a task may stand at either end; others lose their end.
+        """
+        opening, *later = self.observations
+        shown = [_without_middle(opening, characters), *(_without_end(each, characters) for each in later)]
+        return [
+            (observation, decision.thought, decision.action)
+            for observation, decision in zip(shown, self.decisions, strict=True)
+        ]
 
 
-def format_response(thought: str, action: str) -> str:
-    """The one well-formed response: `Thought: ...`, a newline, `Action: ...`."""
-    return f"Thought: {thought}\nAction: {action}"
+_CUT = " [...] "
+_TEMPLATE = re.compile(r"\A(search|answer)\[<(\w+)>\]\Z")
+
+
+def _without_middle(text: str, characters: int) -> str:
+    if len(text) <= characters:
+        return text
+    head = characters // 2
+    return text[:head].rstrip() + _CUT + text[len(text) - (characters - head) :].lstrip()
+
+
+def _without_end(text: str, characters: int) -> str:
+    return text if len(text) <= characters else (text[:characters].rstrip() + _CUT).rstrip()
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Everything that an agent is told, and the form in which it answers."""
+
+    system: str
+    """The system message."""
+    style: Style = "brief"
+    env: str = ""
+    """Benchmark name; "" for one that has no instructions."""
+    max_steps: int | None = None
+    """Turns of an episode, where the style names them."""
+
+    def __post_init__(self) -> None:
+        form_of(self.style, self.env)
+
+    @property
+    def form(self) -> Form:
+        """How responses are written and read."""
+        return form_of(self.style, self.env)
+
+    def format(self, thought: str, action: str) -> str:
+        """The one well-formed response."""
+        return self.form.format(thought, action)
+
+    def parse(self, text: str) -> Parsed:
+        """Read a response; any text gives a result."""
+        return self.form.parse(text)
+
+    def window(
+        self,
+        task: str,
+        history: Sequence[tuple[str, str]],
+        observation: str,
+        admissible: Sequence[str],
+        taken: int,
+    ) -> str:
+        """The user message of one step in the window layout.
+
+        task: the opening observation, which holds the instruction; history: the last observations, oldest first,
+        each with the action that answered it; observation: what is seen now. The opening one is "" in both, as it is
+        shown already. taken: how many actions were taken so far.
+        """
+        if self.style == "brief":
+            return window_prompt(task, history, observation, admissible)
+        budget = "" if self.max_steps is None else f" of at most {self.max_steps}"
+        lines = [task, "", f"Actions taken so far: {taken}{budget}."]
+        if history:
+            lines.append(
+                f"The last {len(history)}, oldest first, each behind the observation that it answered:"
+            )
+        for seen, action in history:
+            lines.append(f"Observation: {seen or '(the one at the top)'}")
+            lines.append(f"Action: {self.form.command(action) or '(none)'}")
+        if observation:
+            lines += ["", f"Current observation: {observation}"]
+        if admissible:
+            lines += [
+                "",
+                "Actions that are possible now:",
+                *(f"- {self._offered(one)}" for one in admissible),
+            ]
+        return "\n".join([*lines, "", instructions.reminder(self.env, self.form)])
+
+    def _offered(self, action: str) -> str:
+        """An admissible action; a template such as `search[<query>]` without its inner angle brackets."""
+        return self.form.command(_TEMPLATE.sub(r"\1[\2]", action))
+
+    def digest(self) -> str:
+        """SHA-256 of everything that decides what the agent reads, for run records."""
+        sample = self.window("task", [("seen", "done")], "now", ("a", "b"), 1)
+        told = [VERSIONS[self.style], self.system, self.format("t", "a"), sample]
+        if self.style != "brief":
+            told += [self.style, self.format("t", "search[a]"), self.window("task", [], "", (), 0)]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+    def record(self) -> dict[str, str]:
+        """Version and digest, for `run.json`."""
+        return {"version": VERSIONS[self.style], "digest": self.digest()}
+
+
+def make_prompts(
+    env: str,
+    style: Style = "brief",
+    *,
+    max_steps: int | None = None,
+    shots: Sequence[Shot] = (),
+    shot_observation_chars: int = 600,
+) -> Prompts:
+    """The prompts of a benchmark; `KeyError` names those that have some, `ValueError` the styles.
+
+    max_steps: turns of an episode, told in the full styles; shots: worked examples for the system message;
+    shot_observation_chars: after so many characters their observations are cut.
+    """
+    form = form_of(style, env)
+    if style == "brief":
+        system, max_steps = instructions.BRIEF[instructions.known(env)], None
+    else:
+        system = instructions.full(env, form, max_steps)
+    if shots:
+        turns = [shot.turns(shot_observation_chars) for shot in shots]
+        system = f"{system}\n{instructions.examples(form, turns)}"
+    return Prompts(system, style, env, max_steps)
 
 
 def window_prompt(
     task: str, history: Sequence[tuple[str, str]], observation: str, admissible: Sequence[str]
 ) -> str:
-    """The user message of one step in the window layout.
-
-    `task` is the opening observation, which holds the instruction; `history` the last observations, oldest
-    first, each with the action that answered it; `observation` what is seen now. The opening one is "" in
-    both, as it is shown already.
-    """
+    """The user message of one step in the window layout of the brief style; see `Prompts.window`."""
     lines = [task]
     for seen, action in history:
         lines += ([f"Observation: {seen}"] if seen else []) + [f"Action: {action}"]
@@ -71,82 +191,3 @@ def window_prompt(
     if admissible:
         lines.append("Admissible: " + " | ".join(admissible))
     return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """A response as it was understood."""
-
-    thought: str
-    action: str
-    """One line, possibly empty; an empty action is sent to the environment, which does not understand it."""
-    well_formed: bool
-    """The text was `format_response(thought, action)`; outer white space and letter case do not matter."""
-
-
-_LABEL = re.compile(r"^[ \t>#*_`-]*(thought|action)[ \t*_`]*:[ \t*]*", re.IGNORECASE | re.MULTILINE)
-_INLINE_ACTION = re.compile(r"\baction[ \t]*:", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*$", re.MULTILINE)
-
-
-def parse_response(text: str) -> Parsed:
-    """Read a response; any text gives a result, and only the exact form is `well_formed`.
-
-    Rules for everything else, in this order:
-
-    - code-fence lines are dropped; backticks and asterisks around labels and action are dropped;
-    - labels may be in any letter case, be decorated (`**Action:**`) and stand in either order;
-    - the first thought and the first action win; later ones, and text after the action's line, are ignored;
-    - an action label with nothing behind it takes the next non-empty line before another label;
-    - without an action label at the start of a line, the first `Action:` inside a line counts;
-    - a thought label without any action label gives the empty action: nothing was commanded;
-    - without a thought label, the thought is whatever stands before the action;
-    - without any label, the last non-empty line is the action and what stands before it the thought;
-    - empty text gives the empty thought and the empty action.
-    """
-    parsed = _read(_FENCE.sub("", text))
-    complete = parsed.thought != "" and parsed.action != ""
-    exact = text.strip().lower() == format_response(parsed.thought, parsed.action).lower()
-    return replace(parsed, well_formed=complete and exact)
-
-
-def _read(text: str) -> Parsed:
-    segments = _segments(text)
-    thoughts = [body for label, body in segments if label == "thought"]
-    actions = [body for label, body in segments if label == "action"]
-    lead = next((body for label, body in segments if label == ""), "").strip()
-    if not actions:
-        return _read_unlabelled(text, thoughts)
-    action = next((line for line in map(_first_line, actions) if line), "")
-    return Parsed(thoughts[0].strip() if thoughts else lead, action, False)
-
-
-def _read_unlabelled(text: str, thoughts: Sequence[str]) -> Parsed:
-    """Text without an action label at the start of a line."""
-    inline = _INLINE_ACTION.search(text)
-    if inline:
-        before = _LABEL.sub("", text[: inline.start()], count=1)
-        return Parsed(before.strip(), _first_line(text[inline.end() :]), False)
-    if thoughts:
-        return Parsed(thoughts[0].strip(), "", False)
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
-        return Parsed("", "", False)
-    return Parsed("\n".join(lines[:-1]).strip(), _bare(lines[-1]), False)
-
-
-def _segments(text: str) -> list[tuple[str, str]]:
-    """The text cut at its labels: `(label in lower case, what follows)`; the label of a lead-in is ""."""
-    labels = list(_LABEL.finditer(text))
-    ends = [label.start() for label in labels[1:]] + [len(text)]
-    lead = text[: labels[0].start()] if labels else text
-    cut = [(label[1].lower(), text[label.end() : end]) for label, end in zip(labels, ends, strict=False)]
-    return [("", lead), *cut]
-
-
-def _first_line(body: str) -> str:
-    return next((_bare(line) for line in body.splitlines() if _bare(line)), "")
-
-
-def _bare(line: str) -> str:
-    return line.strip(" \t\r\v\f`*").strip()

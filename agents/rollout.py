@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from agents.chat import Message
 from agents.policies.base import Answer, Failure, Generation, Policy, Sampling, Turn
-from agents.prompts import Parsed, parse_response, window_prompt
+from agents.prompts import Prompts, Style
+from agents.responses import Parsed
 from agents.trajectory import EndReason, Step, Trajectory
 from envs.base import EnvError, StepInfo, TextEnv
 
@@ -38,6 +39,13 @@ class RolloutConfig:
     """One growing chat, or a prompt for each step: task, last steps, observation, admissible actions."""
     window: int = 2
     """Earlier observations and actions that a prompt of the window layout shows."""
+    prompt: Style = "brief"
+    """What the agent is told: a few words for a small policy, or full instructions for a language model, which answers
+    in the Thought and Action form (`react`) or in tags (`tags`)."""
+    shots: int = 0
+    """Worked examples of the demonstrator, on train tasks, in the system message."""
+    shot_observation_chars: int = 600
+    """After so many characters their observations are cut."""
     reward: Literal["success", "score"] = "success"
     """What `Trajectory.reward` holds: 1 or 0 by success, or the graded score."""
     max_observation_tokens: int | None = None
@@ -46,12 +54,24 @@ class RolloutConfig:
     """Most episodes in progress at once; waiting ones take the places of finished ones."""
 
     def __post_init__(self) -> None:
-        floors = {"max_new_tokens": 1, "window": 0, "parallel": 1, "max_observation_tokens": 1}
+        floors = {
+            "max_new_tokens": 1,
+            "window": 0,
+            "shots": 0,
+            "shot_observation_chars": 1,
+            "parallel": 1,
+            "max_observation_tokens": 1,
+        }
         for name, floor in floors.items():
             value = getattr(self, name)
             if value is not None and value < floor:
                 raise ValueError(f"{name} is {value}; expected at least {floor}")
-        for name, known in (("layout", ("conversation", "window")), ("reward", ("success", "score"))):
+        choices: dict[str, tuple[str, ...]] = {
+            "layout": ("conversation", "window"),
+            "prompt": get_args(Style),
+            "reward": ("success", "score"),
+        }
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected one of {known}")
 
@@ -62,13 +82,13 @@ def rollout(
     episodes: Sequence[Episode],
     config: RolloutConfig,
     *,
-    system: str,
+    prompts: Prompts,
     seed: int,
     on_done: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
     """Play all episodes; trajectories come in the order of `episodes`, `on_done` sees each when it ends.
 
-    `system` is the system message, `seed` the run's. Turn t of an episode draws from
+    `prompts` is what the agent is told and how it answers, `seed` the run's. Turn t of an episode draws from
     `SeedSequence(seed, spawn_key=(*place, t))`, so what an episode samples does not depend on which others
     run beside it. Every `reset` gets the same `seed`: samples of one task see one world.
 
@@ -83,7 +103,7 @@ def rollout(
         raise ValueError(f"two episodes have the place {repeated}; expected each to name its own randomness")
     if not episodes:
         return []
-    table = _Table(policy, make_env, episodes, config, system, seed, on_done)
+    table = _Table(policy, make_env, episodes, config, prompts, seed, on_done)
     try:
         table.play()
     finally:
@@ -122,13 +142,13 @@ class _Table:
         make_env: Callable[[], TextEnv],
         episodes: Sequence[Episode],
         config: RolloutConfig,
-        system: str,
+        prompts: Prompts,
         seed: int,
         on_done: Callable[[Trajectory], None] | None,
     ) -> None:
         self.done: dict[int, Trajectory] = {}
         self._policy, self._make_env, self._config = policy, make_env, config
-        self._system, self._seed, self._on_done = system, seed, on_done
+        self._prompts, self._seed, self._on_done = prompts, seed, on_done
         self._waiting = deque(enumerate(episodes))
         self._live: list[_Live] = []
         self._idle: list[TextEnv] = []
@@ -151,7 +171,7 @@ class _Table:
                 self._fail(live, answer)
                 continue
             text = self._policy.chat.text_of(answer.token_ids) if answer.text is None else answer.text
-            written.append((live, answer, text, parse_response(text)))
+            written.append((live, answer, text, self._prompts.parse(text)))
         _prepare([(live.env, parsed.action) for live, _, _, parsed in written])
         for live, answer, text, parsed in written:
             live.chat.append(Message("assistant", text))
@@ -218,7 +238,7 @@ class _Table:
         chat, first = self._policy.chat, not live.steps
         windowed = self._config.layout == "window"
         if first or windowed:
-            live.chat = [Message("system", self._system)]
+            live.chat = [Message("system", self._prompts.system)]
             shown = self._window(live) if windowed else live.observation
         else:
             shown = self._clipped(live.observation)
@@ -233,7 +253,8 @@ class _Table:
         acted = [step.action for step in live.steps]
         first_shown = max(0, len(acted) - self._config.window)
         history = list(zip(seen[first_shown:-1], acted[first_shown:], strict=True))
-        return window_prompt(live.opening, history, seen[-1], live.info["admissible"])
+        admissible = live.info["admissible"]
+        return self._prompts.window(live.opening, history, seen[-1], admissible, len(acted))
 
     def _clipped(self, observation: str) -> str:
         limit = self._config.max_observation_tokens

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from agents.policies.base import Sampling, Turn
 from agents.policies.torch_policy import TorchPolicy
-from agents.prompts import system_prompt
+from agents.prompts import make_prompts
 from benchmarks import bench_alfworld, bench_official, records
 from benchmarks.bench_empg import looped, step_batch, vectorised
 from benchmarks.bench_memory import ScoringPass, measure_apart
@@ -156,7 +156,7 @@ def bench_rollout(world: WebShopWorld, sizes: Sizes) -> Ratio:
     The model has the shape of the shipped policy.
     """
     walks = walk(world, sizes.conversations, sizes.turns, sizes.page_characters)
-    system = system_prompt(world.name)
+    system = make_prompts(world.name).system
     context = sizes.turns * (sizes.page_characters + sizes.new_tokens) + 2048
     config = replace(load_suite("webshop").base.warm_start.model, max_context=context)
     texts = [page for pages in walks for page in pages]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from agents.policies.base import Policy, Sampling
-from agents.prompts import system_prompt
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import Trajectory
 from benchmarks.config import Evaluation
@@ -44,6 +44,7 @@ def evaluate_policy(
     config: RolloutConfig,
     evaluation: Evaluation,
     *,
+    prompts: Prompts,
     seed: int,
     iteration: int,
     on_done: OnDone | None = None,
@@ -59,7 +60,7 @@ def evaluate_policy(
             world.make_env,
             episodes_of(mode, panel, evaluation),
             replace(config, sampling=Sampling(temperature=1.0, greedy=mode == "greedy")),
-            system=system_prompt(world.name),
+            prompts=prompts,
             seed=seed,
             on_done=None if on_done is None else lambda _: on_done(),
         )

@@ -12,12 +12,13 @@ from typing import Any, cast
 import torch
 
 from agents.policies.torch_policy import TorchPolicy
-from agents.prompts import PROMPT_VERSION, prompt_digest
+from agents.prompts import Prompts
 from benchmarks import records
 from benchmarks.config import ConfigError, RunConfig
 from benchmarks.models import adapt, check_settings, load_model, save_model
 from benchmarks.plan import Run
 from benchmarks.progress import Status
+from benchmarks.prompting import prompts_of
 from benchmarks.tasks import check_disjoint
 from benchmarks.warm_start import store
 from benchmarks.warm_start.demonstrations import Elsewhere, Progress, silent
@@ -39,6 +40,8 @@ class Tasks:
     """Chooses weights; None where the last ones are judged."""
     elsewhere: Elsewhere | None
     """Other worlds like this one, to be taught in; None where the data is official."""
+    prompts: Prompts
+    """What the agent is told."""
 
     @property
     def panels(self) -> tuple[TaskPanel, ...]:
@@ -138,6 +141,7 @@ def open_tasks(
             world.panel("test", config.panels.test),
             world.panel("dev", config.panels.dev) if config.evaluation.checkpoint == "best-on-dev" else None,
             _other_worlds(config) if data is None else None,
+            prompts_of(world, config.rollout),
         )
     except (EnvError, ValueError) as error:
         raise ConfigError(one_line(error)) from error
@@ -175,7 +179,7 @@ def identity(run: Run, tasks: Tasks, policy: dict[str, Any] | None) -> dict[str,
         "config": run.config.table(),
         **tasks.record(),
         "policy": policy,
-        "prompt": {"version": PROMPT_VERSION, "digest": prompt_digest(run.config.benchmark)},
+        "prompt": tasks.prompts.record(),
     }
     return cast(dict[str, Any], json.loads(records.dumps(found)))  # as it will be read back
 

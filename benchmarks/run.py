@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from agents.prompts import system_prompt
 from agents.rollout import rollout
 from agents.trajectory import Trajectory
 from benchmarks import records, selection
@@ -173,6 +172,7 @@ class _Execution:
             dev,
             self._config.rollout,
             asked.model_copy(update={"modes": ("sampled",)}),
+            prompts=self._tasks.prompts,
             seed=self._config.seed,
             iteration=iteration + 1,
         )
@@ -211,7 +211,7 @@ class _Execution:
             self._tasks.world.make_env,
             episodes,
             self._config.rollout,
-            system=system_prompt(self._tasks.world.name),
+            prompts=self._tasks.prompts,
             seed=self._config.seed,
         )
 
@@ -253,6 +253,7 @@ class _Execution:
             panel,
             self._config.rollout,
             evaluation,
+            prompts=self._tasks.prompts,
             seed=seed,
             iteration=self._judged,
             on_done=on_done,

@@ -25,6 +25,8 @@ class Stream(IntEnum):
     """Sampling in episodes of the dev panel: (DEV, mode, task, sample)."""
     WORLDS = 4
     """Seeds of generated worlds that only teach: (WORLDS, world)."""
+    SHOTS = 6
+    """Worked examples of a prompt: which tasks, (SHOTS,), and their demonstrator's choices, (SHOTS, task)."""
 
 
 def generator(seed: int, *place: int) -> np.random.Generator:

@@ -127,7 +127,14 @@ def evaluate_once(
     else:
         player = obtain_policy(suite.model_copy(update={"base": base}), tasks, cache, console).policy
         rows = evaluate_policy(
-            player, tasks.world, tasks.test, base.rollout, base.evaluation, seed=base.seed, iteration=0
+            player,
+            tasks.world,
+            tasks.test,
+            base.rollout,
+            base.evaluation,
+            prompts=tasks.prompts,
+            seed=base.seed,
+            iteration=0,
         )
     for mode, found in totals(rows)[tasks.test.split].items():
         console.print(rate_line(mode, found), highlight=False)

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from agents.chat import ChatFormat
 from agents.policies.base import Generation, RoundSession, Sampling, Turn
-from agents.prompts import format_response
+from agents.prompts import Prompts
 from envs.base import Decision, StepInfo
 
 Player = Callable[[str, StepInfo], str | Decision]
@@ -45,14 +45,22 @@ class ScriptedPolicy:
     """Writes what a player says, one byte a token; its trajectories are as complete as a model's.
 
     `make_player` is called with the number of each episode of a session and returns its player, which is
-    then asked once a turn. Log-probabilities are 0: there was no choice.
+    then asked once a turn. Decisions are written in the form of `prompts`, the brief one by default.
+    Log-probabilities are 0: there was no choice.
     """
 
-    def __init__(self, make_player: Callable[[int], Player], *, max_context: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        make_player: Callable[[int], Player],
+        *,
+        max_context: int = 1_000_000,
+        prompts: Prompts | None = None,
+    ) -> None:
         self.chat = ChatFormat(byte_tokenizer())
         self.max_context = max_context
         self._make_player = make_player
         self._tokenizer = byte_tokenizer()
+        self._prompts = prompts or Prompts(system="")
 
     @classmethod
     def of(cls, player: Player) -> ScriptedPolicy:
@@ -61,7 +69,7 @@ class ScriptedPolicy:
 
     def open(self, episodes: int, sampling: Sampling) -> ScriptedSession:
         """A session; neither argument matters to a script."""
-        return ScriptedSession(self._make_player, self._tokenizer, self.chat.turn_end)
+        return ScriptedSession(self._make_player, self._prompts, self._tokenizer, self.chat.turn_end)
 
     def update(self) -> None:
         """A script learns nothing."""
@@ -71,9 +79,14 @@ class ScriptedSession(RoundSession):
     """Conversations of a `ScriptedPolicy`."""
 
     def __init__(
-        self, make_player: Callable[[int], Player], tokenizer: PreTrainedTokenizerFast, turn_end: int
+        self,
+        make_player: Callable[[int], Player],
+        prompts: Prompts,
+        tokenizer: PreTrainedTokenizerFast,
+        turn_end: int,
     ) -> None:
-        self._make_player, self._tokenizer, self._turn_end = make_player, tokenizer, turn_end
+        self._make_player, self._prompts = make_player, prompts
+        self._tokenizer, self._turn_end = tokenizer, turn_end
         self._players: dict[int, Player] = {}
 
     def generate(self, turns: Sequence[Turn]) -> list[Generation]:
@@ -90,7 +103,7 @@ class ScriptedSession(RoundSession):
         if turn.episode not in self._players:
             self._players[turn.episode] = self._make_player(turn.episode)
         said = self._players[turn.episode](turn.observation, turn.info)
-        text = said if isinstance(said, str) else format_response(said.thought, said.action)
+        text = said if isinstance(said, str) else self._prompts.format(said.thought, said.action)
         ids = (*self._tokenizer.encode(text, add_special_tokens=False), self._turn_end)
         kept = ids[: turn.max_new_tokens]
         return Generation(kept, (0.0,) * len(kept), "stop" if len(kept) == len(ids) else "length")

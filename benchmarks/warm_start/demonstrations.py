@@ -74,6 +74,8 @@ class Demonstration:
     success: bool
     player: int
     """Which player of the mixture played."""
+    task_type: str = ""
+    """Kind of the task, as the environment names it."""
 
 
 def collect_everywhere(
@@ -126,7 +128,7 @@ def collect(
                 place = (int(Stream.DEMONSTRATE), *where, task, sample)
                 player = _choose(config.players, float(generator(seed, *place).random()))
                 carelessness = config.players[player].carelessness
-                shown = _play(world, env, task_id, (seed, *place), player, carelessness)
+                shown = play(world, env, task_id, (seed, *place), player, carelessness)
                 played.append(_cut(shown, config.max_steps))
             wins = sum(demonstration.success for demonstration in played)
             progress(Status("demonstrations", len(played), total, f"success {wins / len(played):.2f}"))
@@ -155,7 +157,7 @@ def _choose(players: tuple[Player, ...], uniform: float) -> int:
     return len(players) - 1
 
 
-def _play(
+def play(
     world: World,
     env: TextEnv,
     task_id: str,
@@ -163,6 +165,7 @@ def _play(
     player: int,
     carelessness: Mapping[str, float],
 ) -> Demonstration:
+    """One episode of the demonstrator whose randomness `place` names; `player` is only noted."""
     demonstrator = world.demonstrator(place, carelessness)
     observations, admissible, decisions = [], [], []
     observation, info = env.reset(options={"task": task_id})
@@ -181,4 +184,5 @@ def _play(
         decisions=tuple(decisions),
         success=bool(info["success"]),
         player=player,
+        task_type=info["task_type"],
     )

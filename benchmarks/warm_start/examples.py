@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from agents.chat import ChatFormat
 from agents.policies.base import Generation, RoundSession, Sampling, Turn
-from agents.prompts import format_response
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import Trajectory
 from benchmarks.progress import Status
@@ -57,7 +57,7 @@ def make_examples(
     tokenizer: Any,
     config: RolloutConfig,
     *,
-    system: str,
+    prompts: Prompts,
     max_context: int,
     progress: Progress = silent,
 ) -> list[Example]:
@@ -66,7 +66,7 @@ def make_examples(
     Raises `ValueError` if a response is longer than `config.max_new_tokens` or reads back as another action.
     """
     trajectories = replay(
-        demonstrations, tokenizer, config, system=system, max_context=max_context, progress=progress
+        demonstrations, tokenizer, config, prompts=prompts, max_context=max_context, progress=progress
     )
     return [
         example
@@ -80,12 +80,12 @@ def replay(
     tokenizer: Any,
     config: RolloutConfig,
     *,
-    system: str,
+    prompts: Prompts,
     max_context: int,
     progress: Progress = silent,
 ) -> list[Trajectory]:
     """Trajectories that a policy writing the demonstrated responses would have left."""
-    policy = _ReplayPolicy(demonstrations, tokenizer, max_context)
+    policy = _ReplayPolicy(demonstrations, tokenizer, prompts, max_context)
     episodes = [Episode(str(i), group=i, sample=0, place=(i,)) for i in range(len(demonstrations))]
     done = count(1)
 
@@ -93,7 +93,7 @@ def replay(
         progress(Status("tokens", next(done), len(episodes)))
 
     return rollout(
-        policy, lambda: _ReplayEnv(demonstrations), episodes, config, system=system, seed=0, on_done=note
+        policy, lambda: _ReplayEnv(demonstrations), episodes, config, prompts=prompts, seed=0, on_done=note
     )
 
 
@@ -114,10 +114,12 @@ def _rows(trajectory: Trajectory, demonstration: Demonstration) -> list[Example]
 class _ReplayPolicy(RoundSession):
     """Writes the demonstrated responses; a session asks for each episode's in order."""
 
-    def __init__(self, demonstrations: Sequence[Demonstration], tokenizer: Any, max_context: int) -> None:
+    def __init__(
+        self, demonstrations: Sequence[Demonstration], tokenizer: Any, prompts: Prompts, max_context: int
+    ) -> None:
         self.chat = ChatFormat(tokenizer)
         self.max_context = max_context
-        self._demonstrations, self._tokenizer = demonstrations, tokenizer
+        self._demonstrations, self._tokenizer, self._prompts = demonstrations, tokenizer, prompts
         self._written: dict[int, int] = {}
 
     def open(self, episodes: int, sampling: Sampling) -> _ReplayPolicy:
@@ -137,7 +139,7 @@ class _ReplayPolicy(RoundSession):
         number = self._written.get(turn.episode, 0)
         self._written[turn.episode] = number + 1
         decision = demonstration.decisions[number]
-        text = format_response(decision.thought, decision.action)
+        text = self._prompts.format(decision.thought, decision.action)
         ids = (*self._tokenizer.encode(text, add_special_tokens=False), self.chat.turn_end)
         if len(ids) > turn.max_new_tokens:
             raise ValueError(

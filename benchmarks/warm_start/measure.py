@@ -15,7 +15,7 @@ import torch
 
 from agents.policies.base import Sampling, Turn
 from agents.policies.torch_policy import TorchPolicy
-from agents.prompts import parse_response
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import Trajectory
 from benchmarks.progress import Status
@@ -77,7 +77,7 @@ def measure(
     rollout_config: RolloutConfig,
     config: MeasureConfig,
     *,
-    system: str,
+    prompts: Prompts,
     max_context: int,
     seed: int,
     progress: Progress = silent,
@@ -85,13 +85,13 @@ def measure(
     """All figures, JSON-ready: `decisions` by kind, `success` by mode, the demonstrator's as `ceiling`."""
     policy = TorchPolicy(model, tokenizer, max_context=max_context)
     skilled = collect(world, DemonstrationConfig(tasks=config.decision_tasks), split=config.split, seed=seed)
-    examples = make_examples(skilled, tokenizer, rollout_config, system=system, max_context=max_context)
-    decisions = measure_decisions(policy, examples, rollout_config, progress=progress)
+    examples = make_examples(skilled, tokenizer, rollout_config, prompts=prompts, max_context=max_context)
+    decisions = measure_decisions(policy, examples, rollout_config, prompts, progress=progress)
     ceiling = collect(world, DemonstrationConfig(tasks=config.episode_tasks), split=config.split, seed=seed)
     modes = {"sampled": Sampling(), "greedy": Sampling(greedy=True)}
     success = {
         mode: _play(
-            policy, world, replace(rollout_config, sampling=sampling), config, system, seed, mode, progress
+            policy, world, replace(rollout_config, sampling=sampling), config, prompts, seed, mode, progress
         )
         for mode, sampling in modes.items()
     }
@@ -104,7 +104,12 @@ def measure(
 
 
 def measure_decisions(
-    policy: TorchPolicy, examples: Sequence[Example], config: RolloutConfig, *, progress: Progress = silent
+    policy: TorchPolicy,
+    examples: Sequence[Example],
+    config: RolloutConfig,
+    prompts: Prompts,
+    *,
+    progress: Progress = silent,
 ) -> dict[str, DecisionFigures]:
     """Figures of each kind of decision in the examples, and of all together under `ALL`."""
     judged: list[_Judged] = []
@@ -112,7 +117,7 @@ def measure_decisions(
         part = examples[start : start + config.parallel]
         written = _greedy_texts(policy, part, config.max_new_tokens)
         for example, texts in zip(part, written, strict=True):
-            judged += _judge(policy, example, texts)
+            judged += _judge(policy, example, texts, prompts)
         progress(Status("judging decisions", start + len(part), len(examples)))
     kinds = sorted({one.kind for one in judged})
     return {kind: _figures([one for one in judged if kind in (one.kind, ALL)]) for kind in (*kinds, ALL)}
@@ -141,7 +146,7 @@ def _greedy_texts(policy: TorchPolicy, examples: Sequence[Example], max_new_toke
 
 
 @torch.no_grad()
-def _judge(policy: TorchPolicy, example: Example, texts: Sequence[str]) -> list[_Judged]:
+def _judge(policy: TorchPolicy, example: Example, texts: Sequence[str], prompts: Prompts) -> list[_Judged]:
     """Compare what was written with the demonstration, and measure the doubt along the demonstration."""
     ids = torch.from_numpy(example.ids).to(policy.device)
     logits = policy.model(input_ids=ids[None], use_cache=False).logits[0].float()
@@ -149,7 +154,7 @@ def _judge(policy: TorchPolicy, example: Example, texts: Sequence[str]) -> list[
     entropy = -(logprobs.exp() * logprobs).sum(-1)
     surprisal = -logprobs[:-1].gather(1, ids[1:, None])[:, 0]
     return [
-        _judge_span(span, text, example, policy, entropy, surprisal)
+        _judge_span(span, text, example, policy, prompts, entropy, surprisal)
         for span, text in zip(example.spans, texts, strict=True)
     ]
 
@@ -159,6 +164,7 @@ def _judge_span(
     text: str,
     example: Example,
     policy: TorchPolicy,
+    prompts: Prompts,
     entropy: torch.Tensor,
     surprisal: torch.Tensor,
 ) -> _Judged:
@@ -166,7 +172,7 @@ def _judge_span(
     demonstrated = policy.chat.text_of(example.ids[span.start : span.stop].tolist())
     return _Judged(
         kind=span.decision.kind,
-        action=parse_response(text).action == parse_response(demonstrated).action,
+        action=prompts.parse(text).action == prompts.parse(demonstrated).action,
         response=text == demonstrated,
         tokens=span.stop - span.start,
         entropy=float(entropy[before].sum()),
@@ -191,7 +197,7 @@ def _play(
     world: World,
     rollout_config: RolloutConfig,
     config: MeasureConfig,
-    system: str,
+    prompts: Prompts,
     seed: int,
     mode: str,
     progress: Progress,
@@ -209,7 +215,9 @@ def _play(
         rate = sum(one.success for one in done) / len(done)
         progress(Status(f"playing {mode}", len(done), len(episodes), f"success {rate:.2f}"))
 
-    played = rollout(policy, world.make_env, episodes, rollout_config, system=system, seed=seed, on_done=note)
+    played = rollout(
+        policy, world.make_env, episodes, rollout_config, prompts=prompts, seed=seed, on_done=note
+    )
     usable = [trajectory for trajectory in played if trajectory.usable]
     steps = [step for trajectory in usable for step in trajectory.steps]
     return {

@@ -21,9 +21,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from agents.prompts import format_response, prompt_digest, system_prompt
+from agents.prompts import Prompts
 from agents.rollout import RolloutConfig
 from benchmarks import records
+from benchmarks.prompting import prompts_of
 from benchmarks.warm_start.demonstrations import (
     Demonstration,
     DemonstrationConfig,
@@ -149,14 +150,14 @@ def build(
 ) -> WarmStart:
     """Play demonstrations, train tokenizer and model on them, judge the result."""
     known = identity(world, config, rollout)
-    system = system_prompt(world.name)
+    prompts = prompts_of(world, rollout)
     shown = collect_everywhere(
         world, config.demonstrations, seed=config.seed, elsewhere=elsewhere, progress=progress
     )
-    tokenizer = make_tokenizer(shown, config.model.vocab_size, system)
+    tokenizer = make_tokenizer(shown, config.model.vocab_size, prompts)
     max_context = config.model.max_context
     examples = make_examples(
-        shown, tokenizer, rollout, system=system, max_context=max_context, progress=progress
+        shown, tokenizer, rollout, prompts=prompts, max_context=max_context, progress=progress
     )
     model = build_model(config.model, len(tokenizer), config.seed)
     taught = []
@@ -176,7 +177,7 @@ def build(
         round_to_float16(model)
     judged = measure(
         model, tokenizer, world, rollout, config.measure,
-        system=system, max_context=max_context, seed=config.seed, progress=progress,
+        prompts=prompts, max_context=max_context, seed=config.seed, progress=progress,
     )  # fmt: skip
     record = {
         "format": FORMAT,
@@ -194,21 +195,21 @@ def build(
     return WarmStart(model, tokenizer, record)
 
 
-def make_tokenizer(demonstrations: Sequence[Demonstration], vocab_size: int, system: str) -> Any:
+def make_tokenizer(demonstrations: Sequence[Demonstration], vocab_size: int, prompts: Prompts) -> Any:
     """A tokenizer for the pages and responses of these demonstrations, with tokens for fixed phrases."""
     pages = [demonstration.observations for demonstration in demonstrations]
     furniture = find_phrases(pages) or find_wordings(pages)
     commands = find_commands([[decision.action for decision in shown.decisions] for shown in demonstrations])
-    before, between, _ = format_response("\0", "\0").split("\0")
+    before, between, _ = prompts.format("\0", "\0").split("\0")
     phrases = [
-        system,
+        prompts.system,
         *furniture,
         before,
         between,
         *(between + command for command in commands),
         *commands,
     ]
-    responses = [format_response(d.thought, d.action) for shown in demonstrations for d in shown.decisions]
+    responses = [prompts.format(d.thought, d.action) for shown in demonstrations for d in shown.decisions]
     texts = [text for episode in pages for text in episode] + responses
     return train_tokenizer(texts, vocab_size, phrases)
 
@@ -226,7 +227,7 @@ def identity(world: World, config: WarmStartConfig, rollout: RolloutConfig) -> d
     found = {
         "format": FORMAT,
         "world": world.describe(),
-        "prompt": prompt_digest(world.name),
+        "prompt": prompts_of(world, rollout).digest(),
         "rollout": {name: getattr(rollout, name) for name in layout},
         "config": settings,
     }

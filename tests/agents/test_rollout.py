@@ -9,6 +9,7 @@ import pytest
 from agents.chat import ChatFormat
 from agents.policies.base import Generation, RoundSession, Sampling, Turn
 from agents.policies.scripted import ScriptedPolicy, byte_tokenizer
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import StopReason, Trajectory
 from tests.agents.toys import STRIPS_THOUGHTS, Corridor, Faults, merging_tokenizer, walk
@@ -30,7 +31,12 @@ def play(
     seed: int = 0,
 ) -> list[Trajectory]:
     return rollout(
-        policy or ScriptedPolicy.of(walk), make_env, episodes(*tasks), config, system=SYSTEM, seed=seed
+        policy or ScriptedPolicy.of(walk),
+        make_env,
+        episodes(*tasks),
+        config,
+        prompts=Prompts(SYSTEM),
+        seed=seed,
     )
 
 
@@ -96,7 +102,7 @@ def test_results_come_in_the_order_of_the_episodes_and_each_is_announced_when_it
         Corridor,
         episodes("4", "0", "2"),
         CONFIG,
-        system=SYSTEM,
+        prompts=Prompts(SYSTEM),
         seed=0,
         on_done=ended.append,
     )
@@ -349,7 +355,7 @@ def test_the_numbers_of_each_turn_are_named_by_run_seed_place_and_turn() -> None
 def test_two_episodes_with_one_place_are_refused() -> None:
     twice = [Episode("1", 0, 0, (1, 2)), Episode("1", 0, 1, (1, 2))]
     with pytest.raises(ValueError, match=r"two episodes have the place \(1, 2\)"):
-        rollout(ScriptedPolicy.of(walk), Corridor, twice, CONFIG, system=SYSTEM, seed=0)
+        rollout(ScriptedPolicy.of(walk), Corridor, twice, CONFIG, prompts=Prompts(SYSTEM), seed=0)
 
 
 def test_no_episodes_give_no_trajectories() -> None:
@@ -364,6 +370,9 @@ def test_no_episodes_give_no_trajectories() -> None:
         ("parallel", 0),
         ("max_observation_tokens", 0),
         ("layout", "tree"),
+        ("prompt", "verse"),
+        ("shots", -1),
+        ("shot_observation_chars", 0),
         ("reward", "style"),
     ],
 )

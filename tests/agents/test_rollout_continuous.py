@@ -9,6 +9,7 @@ import pytest
 from agents.chat import Message
 from agents.policies.base import Answer, Failure, Generation, Sampling, Turn
 from agents.policies.scripted import ScriptedPolicy
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import Trajectory
 from tests.agents.toys import Corridor, walk
@@ -58,7 +59,7 @@ class OneByOne:
 def play(policy: OneByOne | ScriptedPolicy, tasks: Sequence[str], **changes: int) -> list[Trajectory]:
     episodes = [Episode(task, group=0, sample=i, place=(0, i)) for i, task in enumerate(tasks)]
     config = RolloutConfig(max_new_tokens=100, **changes)  # type: ignore[arg-type]
-    return rollout(policy, Corridor, episodes, config, system="Walk.", seed=3)
+    return rollout(policy, Corridor, episodes, config, prompts=Prompts("Walk."), seed=3)
 
 
 def test_an_episode_asks_for_its_next_turn_at_once_while_others_still_wait() -> None:

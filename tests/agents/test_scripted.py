@@ -5,6 +5,7 @@ import pytest
 
 from agents.policies.base import Sampling, Turn
 from agents.policies.scripted import ScriptedPolicy, byte_tokenizer
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from envs.base import Decision, StepInfo
 from tests.agents.toys import Corridor
@@ -37,7 +38,7 @@ def test_each_episode_gets_a_player_of_its_own_that_lives_as_long_as_the_episode
         Corridor,
         [Episode(str(i), 0, i, (i,)) for i in range(4)],
         RolloutConfig(layout="window"),
-        system="",
+        prompts=Prompts(""),
         seed=0,
     )
     assert sorted(made) == [0, 1, 2, 3]

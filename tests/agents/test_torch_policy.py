@@ -14,6 +14,7 @@ from transformers import FalconConfig, FalconForCausalLM, MistralConfig, Mistral
 from agents.policies.base import Generation, Sampling, Turn
 from agents.policies.scripted import byte_tokenizer
 from agents.policies.torch_policy import TorchPolicy, sample
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from tests.agents.toys import STRIPS_THOUGHTS, Corridor, tiny_model
 
@@ -286,7 +287,7 @@ def trajectories(policy: TorchPolicy, seed: int, samples: int = 4, **settings: A
         lambda: Corridor(3),
         [Episode("2", 0, sample, (5, sample)) for sample in range(samples)],
         RolloutConfig(max_new_tokens=8, **settings),
-        system="Walk.",
+        prompts=Prompts("Walk."),
         seed=seed,
     )
 

@@ -6,7 +6,8 @@ import pytest
 
 from agents.chat import ChatFormat
 from agents.policies.base import Generation, RoundSession
-from agents.prompts import format_response, system_prompt
+from agents.prompts import make_prompts
+from agents.responses import format_response
 from agents.rollout import Episode, RolloutConfig, rollout
 from benchmarks.warm_start.demonstrations import DemonstrationConfig, Player, collect, collect_everywhere
 from benchmarks.warm_start.examples import make_examples
@@ -14,9 +15,9 @@ from benchmarks.warm_start.store import make_tokenizer
 from tests.benchmarks.test_warm_start_lamps import LampWorld
 
 WORLD = LampWorld()
-SYSTEM = system_prompt("webshop")
+PROMPTS = make_prompts("webshop")
 SKILLED = collect(WORLD, DemonstrationConfig(), seed=0)
-TOKENIZER = make_tokenizer(SKILLED, 400, SYSTEM)
+TOKENIZER = make_tokenizer(SKILLED, 400, PROMPTS)
 
 
 class LivePlayers(RoundSession):
@@ -52,7 +53,7 @@ def test_examples_hold_the_very_tokens_a_rollout_of_the_same_texts_reads_and_wri
     episodes = [
         Episode(task, number, 0, (number,)) for number, task in enumerate(WORLD.panel("train").task_ids)
     ]
-    played = rollout(LivePlayers(), WORLD.make_env, episodes, config, system=SYSTEM, seed=0)
+    played = rollout(LivePlayers(), WORLD.make_env, episodes, config, prompts=PROMPTS, seed=0)
     read_and_written = []
     for step in (step for trajectory in played for step in trajectory.steps):
         if not step.continues:
@@ -61,7 +62,7 @@ def test_examples_hold_the_very_tokens_a_rollout_of_the_same_texts_reads_and_wri
         tokens += [*step.prompt_ids, *step.action_ids]
         written += [*[False] * len(step.prompt_ids), *[True] * len(step.action_ids)]
 
-    examples = make_examples(SKILLED, TOKENIZER, config, system=SYSTEM, max_context=2048)
+    examples = make_examples(SKILLED, TOKENIZER, config, prompts=PROMPTS, max_context=2048)
 
     assert [example.ids.tolist() for example in examples] == [tokens for tokens, _ in read_and_written]
     assert [example.written.tolist() for example in examples] == [written for _, written in read_and_written]
@@ -69,19 +70,19 @@ def test_examples_hold_the_very_tokens_a_rollout_of_the_same_texts_reads_and_wri
 
 def test_a_conversation_is_what_the_chat_template_renders():
     shown = SKILLED[0]
-    messages = [{"role": "system", "content": SYSTEM}]
+    messages = [{"role": "system", "content": PROMPTS.system}]
     for observation, decision in zip(shown.observations, shown.decisions, strict=True):
         messages.append({"role": "user", "content": observation})
         messages.append({"role": "assistant", "content": format_response(decision.thought, decision.action)})
     rendered = TOKENIZER.apply_chat_template(messages, tokenize=False).removesuffix("\n")
 
-    example = make_examples([shown], TOKENIZER, RolloutConfig(), system=SYSTEM, max_context=2048)[0]
+    example = make_examples([shown], TOKENIZER, RolloutConfig(), prompts=PROMPTS, max_context=2048)[0]
 
     assert example.ids.tolist() == TOKENIZER.encode(rendered, add_special_tokens=False)
 
 
 def test_spans_are_the_responses_with_their_end_of_turn():
-    examples = make_examples(SKILLED[:2], TOKENIZER, RolloutConfig(), system=SYSTEM, max_context=2048)
+    examples = make_examples(SKILLED[:2], TOKENIZER, RolloutConfig(), prompts=PROMPTS, max_context=2048)
     for example, shown in zip(examples, SKILLED, strict=False):
         texts = [TOKENIZER.decode(example.ids[span.start : span.stop]) for span in example.spans]
         said = [format_response(d.thought, d.action).lower() for d in shown.decisions]  # an uncased tokenizer
@@ -90,16 +91,16 @@ def test_spans_are_the_responses_with_their_end_of_turn():
 
 
 def test_a_demonstration_that_outgrows_the_context_is_cut_at_a_step():
-    whole = make_examples(SKILLED[:1], TOKENIZER, RolloutConfig(), system=SYSTEM, max_context=2048)[0]
+    whole = make_examples(SKILLED[:1], TOKENIZER, RolloutConfig(), prompts=PROMPTS, max_context=2048)[0]
     room = whole.spans[0].start + RolloutConfig().max_new_tokens
-    cut = make_examples(SKILLED[:1], TOKENIZER, RolloutConfig(), system=SYSTEM, max_context=room)[0]
+    cut = make_examples(SKILLED[:1], TOKENIZER, RolloutConfig(), prompts=PROMPTS, max_context=room)[0]
     assert cut.ids.tolist() == whole.ids[: whole.spans[0].stop].tolist()
     assert len(cut.spans) == 1
 
 
 def test_a_response_longer_than_a_policy_may_write_is_refused():
     with pytest.raises(ValueError, match=r"has \d+ tokens, expected at most max_new_tokens = 3"):
-        make_examples(SKILLED, TOKENIZER, RolloutConfig(max_new_tokens=3), system=SYSTEM, max_context=2048)
+        make_examples(SKILLED, TOKENIZER, RolloutConfig(max_new_tokens=3), prompts=PROMPTS, max_context=2048)
 
 
 def test_an_action_that_does_not_survive_the_response_format_is_refused():
@@ -108,7 +109,7 @@ def test_an_action_that_does_not_survive_the_response_format_is_refused():
         shown, decisions=(replace(shown.decisions[0], action="click[a\nb]"), *shown.decisions[1:])
     )
     with pytest.raises(ValueError, match="reads as 'click\\[a'"):
-        make_examples([broken], TOKENIZER, RolloutConfig(), system=SYSTEM, max_context=2048)
+        make_examples([broken], TOKENIZER, RolloutConfig(), prompts=PROMPTS, max_context=2048)
 
 
 def test_more_tasks_extend_the_demonstrations_and_change_none():

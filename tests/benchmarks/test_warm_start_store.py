@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agents.policies.torch_policy import TorchPolicy
-from agents.prompts import system_prompt
+from agents.prompts import make_prompts
 from agents.rollout import RolloutConfig
 from benchmarks.warm_start import store
 from benchmarks.warm_start.demonstrations import DemonstrationConfig, collect
@@ -143,7 +143,7 @@ def test_entropy_and_surprisal_are_sums_over_the_tokens_of_a_decision(built):
     policy = TorchPolicy(built[0].model, built[0].tokenizer, max_context=512)
     shown = collect(WORLD, DemonstrationConfig(tasks=3), seed=0)
     examples = make_examples(
-        shown, built[0].tokenizer, ROLLOUT, system=system_prompt("webshop"), max_context=512
+        shown, built[0].tokenizer, ROLLOUT, prompts=make_prompts("webshop"), max_context=512
     )
     entropies, surprisals, tokens = [], [], 0
     for example in examples:
@@ -161,7 +161,7 @@ def test_entropy_and_surprisal_are_sums_over_the_tokens_of_a_decision(built):
         surprisals.append(surprisal)
         tokens += span.stop - span.start
 
-    figures = measure_decisions(policy, examples, ROLLOUT)
+    figures = measure_decisions(policy, examples, ROLLOUT, make_prompts("webshop"))
 
     option = figures["option"]
     assert option.decisions == 3

@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.policies.scripted import ScriptedPolicy
-from agents.prompts import format_response
+from agents.prompts import Prompts
+from agents.responses import format_response
 from agents.rollout import Episode, RolloutConfig, rollout
 from envs.base import EnvError, StepInfo
 from envs.deepsearch.actions import Command, parse_action
@@ -253,7 +254,7 @@ def asks(queries: dict[str, str]) -> ScriptedPolicy:
 def play(there: DeepSearchWorld, queries: dict[str, str]) -> list[Any]:
     episodes = [Episode(task, number, 0, (number,)) for number, task in enumerate(queries)]
     config = RolloutConfig(max_new_tokens=100)
-    return rollout(asks(queries), there.make_env, episodes, config, system="Search.", seed=0)
+    return rollout(asks(queries), there.make_env, episodes, config, prompts=Prompts("Search."), seed=0)
 
 
 def test_a_rollout_asks_the_retriever_once_a_round_for_all_episodes() -> None:

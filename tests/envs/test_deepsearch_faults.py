@@ -23,7 +23,8 @@ import re
 from dataclasses import replace
 
 from agents.policies.scripted import ScriptedPolicy, byte_tokenizer
-from agents.prompts import format_response
+from agents.prompts import Prompts
+from agents.responses import format_response
 from agents.rollout import Episode, RolloutConfig, rollout
 from agents.trajectory import Trajectory
 from empg.batch import make_batch
@@ -54,7 +55,12 @@ def play(there: DeepSearchWorld, task: str, response: str) -> Trajectory:
 
     config = RolloutConfig(max_new_tokens=200)
     return rollout(
-        ScriptedPolicy.of(respond), there.make_env, [Episode(task, 0, 0, (0,))], config, system="S", seed=0
+        ScriptedPolicy.of(respond),
+        there.make_env,
+        [Episode(task, 0, 0, (0,))],
+        config,
+        prompts=Prompts("S"),
+        seed=0,
     )[0]
 
 
