@@ -18,6 +18,9 @@ class Message:
     content: str
 
 
+_REASONING_TAGS = frozenset({"<think>", "</think>"})
+"""Tokens of their own in some vocabularies, and part of what a prompt says: they end no turn and stay whole."""
+
 # What the template is tried on: plain text, the response form of the agents, and a reasoning block.
 _SYSTEM = "Be brief."
 _USERS = ("First question?", "Second\nquestion: <a> [b] $1", "Third.")
@@ -36,7 +39,8 @@ class ChatFormat:
     across turns), `prefix_stable` is false, a message is logged, and each step must render `whole_ids`.
 
     A template without a system role gets the system text at the head of the first user message. Special
-    tokens that occur inside a message's content are broken up: text from an environment never ends a turn.
+    tokens that occur inside a message's content are broken up, but for `<think>` and `</think>`: text from an
+    environment never ends a turn.
 
     `arguments` are handed to the template, such as `{"enable_thinking": False}` for Qwen3.
 
@@ -58,7 +62,8 @@ class ChatFormat:
         if reserved := self._arguments.keys() & _RESERVED:
             raise ValueError(f"chat template arguments {sorted(reserved)} are set here; expected others")
         added = (str(token) for token in tokenizer.get_added_vocab())
-        self._special = tuple(sorted({*tokenizer.all_special_tokens, *added}, key=len, reverse=True))
+        special = {*tokenizer.all_special_tokens, *added} - _REASONING_TAGS
+        self._special = tuple(sorted(special, key=len, reverse=True))
         self._system_role = self._has_system_role()
         self._opening = self._render([Message("system", _SYSTEM), Message("user", _USERS[0])])
         self.stop_ids = self._find_stop_ids()

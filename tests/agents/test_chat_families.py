@@ -142,3 +142,32 @@ def test_special_tokens_of_the_family_in_an_observation_stay_text(family: Family
     special = set(chat._tokenizer.convert_tokens_to_ids([*family.special, *family.stops]))
     harmless, attack = (chat.next_ids(text, stopped=True) for text in ("x", "".join(family.stops)))
     assert sum(token in special for token in attack) == sum(token in special for token in harmless)
+
+
+def thinking_chat() -> ChatFormat:
+    """Qwen3 as it is: the reasoning tags are tokens of their own, though not special ones."""
+    tokenizer = tokenizer_of(FAMILIES["qwen3"])
+    tokenizer.add_tokens(["<think>", "</think>"])
+    return ChatFormat(tokenizer)
+
+
+def test_reasoning_tags_in_an_instruction_are_the_tokens_that_the_model_writes() -> None:
+    chat = thinking_chat()
+    tags = chat._tokenizer.convert_tokens_to_ids(["<think>", "</think>"])
+    ids = chat.opening_ids("Answer with <think>why</think>.", "Hi")
+    assert [token for token in ids if token in tags] == tags
+    assert "<think>why</think>" in decoded(chat, ids)
+
+
+def test_earlier_thoughts_leave_the_prompt_where_the_template_drops_them() -> None:
+    chat = thinking_chat()
+    assert not chat.prefix_stable
+    said = Message("assistant", "<think>\nhidden\n</think>\n\nAction: look")
+    whole = decoded(chat, chat.whole_ids([Message("user", "Hi"), said, Message("user", "Go")]))
+    assert "hidden" not in whole
+    assert "<|im_start|>assistant\nAction: look<|im_end|>" in whole
+
+
+def test_what_a_model_thinks_in_its_tags_can_be_read_back() -> None:
+    chat = thinking_chat()
+    assert chat.text_of(chat._encode("<think>a</think>b<|im_end|>")) == "<think>a</think>b"
