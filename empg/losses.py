@@ -40,6 +40,9 @@ class LossConfig:
     """`token-mean`: over all sampled tokens of the mini-batch. `sequence-mean`: over each trajectory's
     sampled tokens, then over trajectories. The mini-batch is what one optimiser step sees, however it is
     accumulated."""
+    importance_cap: float | None = None
+    """Largest importance weight for the gap between sampling engine and trainer; see `importance_weight`. None:
+    no correction."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.clip_low < 1:
@@ -48,6 +51,9 @@ class LossConfig:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+        cap = self.importance_cap
+        if cap is not None and not (math.isfinite(cap) and cap > 0):
+            raise ValueError(f"importance_cap must be a finite number above 0, got {cap!r}")
         if self.aggregation not in ("token-mean", "sequence-mean"):
             raise ValueError(f"aggregation must be 'token-mean' or 'sequence-mean', got {self.aggregation!r}")
 
@@ -71,6 +77,17 @@ def surrogate(ratio: Tensor, advantage: Tensor, config: LossConfig) -> Tensor:
     """The clipped objective of each token: min(ratio A, clip(ratio) A). To be maximised."""
     clipped = ratio.clamp(1 - config.clip_low, 1 + config.clip_high)
     return torch.minimum(ratio * advantage, clipped * advantage)
+
+
+def importance_weight(old_logprob: Tensor, sampled_logprob: Tensor, cap: float) -> Tensor:
+    """min(pi_old / pi_engine, cap) of each token, a constant of the loss.
+
+    Both are the policy before the update: pi_old by the trainer's pass, pi_engine by what sampled. Other kernels or
+    another precision make them differ, so the samples are slightly off-policy before the first step. This is
+    truncated importance sampling (Ionides 2008) by token, as Yao et al. (2025, "Your Efficient RL Framework Secretly
+    Brings You Off-Policy RL Training") use it; it multiplies the surrogate, whose clipped ratio stays pi / pi_old.
+    """
+    return limited_ratio(old_logprob, sampled_logprob).clamp(max=cap).detach()
 
 
 def k3(logprob: Tensor, reference_logprob: Tensor) -> Tensor:

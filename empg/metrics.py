@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agents.trajectory import Trajectory
 from empg.advantages import Modulation
 from empg.collection import Collection
+from empg.losses import k3, limited_ratio
 from empg.update import Scored, UpdateStats
 
 Metrics = dict[str, float | int | None]
@@ -32,6 +33,10 @@ TRAINED = (
     "bonus_mean",
     "advantage_abs_mean",
     "rollout_logprob_gap",
+    "rollout_logprob_gap_max",
+    "rollout_kl",
+    "rollout_ratio_mean",
+    "rollout_truncated_share",
 )
 """Metrics that an iteration without an update leaves undefined."""
 
@@ -74,11 +79,22 @@ def sampled_tokens(trajectory: Trajectory) -> int:
     return sum(len(step.action_ids) for step in trajectory.steps)
 
 
-def score_metrics(scored: Scored) -> Metrics:
-    """What the scoring pass found: entropies over steps, surprisal and rollout gap over sampled tokens."""
+TRUNCATION = 2.0
+"""Importance weight beyond which tokens are counted where the loss corrects none."""
+
+
+def score_metrics(scored: Scored, importance_cap: float | None = None) -> Metrics:
+    """What the scoring pass found: entropies over steps, surprisal and rollout mismatch over sampled tokens.
+
+    The mismatch compares the trainer's log-probabilities with those of what sampled the tokens: mean and largest
+    difference (nats), the k3 estimate of KL(sampled || trainer), the mean ratio, and the share of tokens whose ratio
+    exceeds `importance_cap`, or `TRUNCATION` without one. All are taken whether or not the loss corrects for it.
+    """
     sampled = scored.batch.step_of_token >= 0
     old = scored.old_logprob[sampled].double()
-    gap = (old - scored.batch.sampled_logprobs[sampled].double()).abs()
+    engine = scored.batch.sampled_logprobs[sampled].double()
+    gap = (old - engine).abs()
+    ratio = limited_ratio(old, engine)
     return {
         "train_tokens": int(sampled.sum()),
         "entropy": float(scored.entropy.double().mean()),
@@ -86,6 +102,10 @@ def score_metrics(scored: Scored) -> Metrics:
         "entropy_max": float(scored.entropy.max()),
         "surprisal": float(-old.mean()),
         "rollout_logprob_gap": float(gap.mean()),
+        "rollout_logprob_gap_max": float(gap.max()),
+        "rollout_kl": float(k3(engine, old).mean()),
+        "rollout_ratio_mean": float(ratio.mean()),
+        "rollout_truncated_share": float((ratio > (importance_cap or TRUNCATION)).double().mean()),
     }
 
 

@@ -170,7 +170,7 @@ class Learner:
             clock.append(time.perf_counter())
             learned, modulated = self._improve(iteration, scored)
             records = self._records(iteration, collection, scored, modulated, probed)
-            metrics |= score_metrics(scored) | learned | {"skipped": 0}
+            metrics |= score_metrics(scored, self.config.loss.importance_cap) | learned | {"skipped": 0}
         else:
             clock.append(clock[-1])
             metrics |= dict.fromkeys(TRAINED) | {"optimizer_steps": 0, "skipped": 1}

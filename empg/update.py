@@ -12,7 +12,7 @@ from torch import Tensor
 from empg.advantages import EmpgConfig, Modulation, modulation, token_values
 from empg.batch import Batch, micro_batches
 from empg.config import BatchConfig, LearnerConfig
-from empg.losses import LossConfig, k3, limited_ratio, surrogate, token_weights
+from empg.losses import LossConfig, importance_weight, k3, limited_ratio, surrogate, token_weights
 from empg.scores import LanguageModel, evaluating, token_scores
 
 
@@ -119,6 +119,7 @@ def accumulate_gradient(
                 weight=weights[local][sampled].to(lm.device),
                 old=scored.old_logprob[chosen][sampled].to(lm.device),
                 reference=scored.reference_logprob[chosen][sampled].to(lm.device),
+                engine=batch.sampled_logprobs[chosen][sampled].to(lm.device),
             )
             loss, stats = weighted_loss(current.logprob, current.entropy, tokens, config.loss)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -134,6 +135,8 @@ class TokenTargets:
     weight: Tensor
     old: Tensor
     reference: Tensor
+    engine: Tensor
+    """Log-probability (nats) by what sampled the token; read where its gap to `old` is corrected."""
 
 
 def weighted_loss(
@@ -144,7 +147,10 @@ def weighted_loss(
     logprob and entropy: [n], with gradient; entropy may be None where its coefficient is 0.
     """
     ratio = limited_ratio(logprob, tokens.old)
-    policy_loss = -(tokens.weight * surrogate(ratio, tokens.advantage, config)).sum()
+    objective = surrogate(ratio, tokens.advantage, config)
+    if config.importance_cap is not None:
+        objective = objective * importance_weight(tokens.old, tokens.engine, config.importance_cap)
+    policy_loss = -(tokens.weight * objective).sum()
     kl = k3(logprob, tokens.reference)
     loss = policy_loss
     if config.kl_coef > 0:

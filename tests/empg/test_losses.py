@@ -12,6 +12,7 @@ from empg.losses import (
     GRPO,
     LossConfig,
     OverlongConfig,
+    importance_weight,
     k3,
     limited_ratio,
     overlong_penalty,
@@ -128,3 +129,17 @@ def test_impossible_loss_settings_are_refused(wrong, message):
 def test_an_overlong_ramp_must_fit_below_its_end():
     with pytest.raises(ValueError, match=r"cache_tokens must lie in 1\.\.max_tokens=10, got 20"):
         OverlongConfig(10, 20)
+
+
+def test_importance_weights_are_the_ratio_of_trainer_to_engine_up_to_the_cap_and_constants():
+    old = torch.tensor([-1.0, -1.0, -1.0, 0.0], requires_grad=True)
+    engine = torch.tensor([-1.0, -1.0 - math.log(1.5), -1.0 + math.log(4), -500.0])
+    weight = importance_weight(old, engine, 2.0)
+    torch.testing.assert_close(weight, torch.tensor([1.0, 1.5, 0.25, 2.0]))
+    assert not weight.requires_grad
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, math.inf, math.nan])
+def test_an_importance_cap_that_is_no_positive_number_is_refused(cap):
+    with pytest.raises(ValueError, match="importance_cap"):
+        LossConfig(importance_cap=cap)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,10 @@ METRICS = [
     "bonus_mean",
     "advantage_abs_mean",
     "rollout_logprob_gap",
+    "rollout_logprob_gap_max",
+    "rollout_kl",
+    "rollout_ratio_mean",
+    "rollout_truncated_share",
     "optimizer_steps",
     "skipped",
 ]
@@ -263,16 +268,35 @@ def test_outcome_advantages_are_plus_and_minus_one():
     assert outcome.records.steps.raw_advantage == expected
 
 
-def test_the_rollout_gap_is_the_mean_difference_of_log_probabilities():
-    episodes = random_collect(1, 2)(0, 0)
+def test_the_mismatch_between_what_sampled_and_the_trainer_is_measured_by_hand():
     model = tiny_model()
-    batch = make_batch(episodes, PAD)
-    own = score(model, batch, temperature=1.0, token_budget=99, chunk=9).logprob
-    sampled = batch.step_of_token >= 0
-    expected = float((own[sampled] - -1.0).abs().mean())  # the helper's steps claim -1 for every token
-    assert _learner(model).iterate(0, lambda *_: episodes).metrics["rollout_logprob_gap"] == pytest.approx(
-        expected
-    )
+    plain = random_collect(1, 2)(0, 0)
+    batch = make_batch(plain, PAD)
+    own = score(model, batch, temperature=1.0, token_budget=99, chunk=9).logprob[batch.step_of_token >= 0]
+    shift = torch.tensor([0.0, math.log(3), -math.log(2)])[torch.arange(len(own)) % 3]  # ratios 1, 3 and 1/2
+    given = iter((own - shift).tolist())
+    episodes = [
+        replace(
+            each,
+            steps=tuple(
+                replace(step, action_logprobs=tuple(next(given) for _ in step.action_ids))
+                for step in each.steps
+            ),
+        )
+        for each in plain
+    ]
+    ratios = shift.exp()
+    expected = {
+        "rollout_logprob_gap": float(shift.abs().mean()),
+        "rollout_logprob_gap_max": math.log(3),
+        "rollout_kl": float((ratios - 1 - shift).mean()),
+        "rollout_ratio_mean": float(ratios.mean()),
+        "rollout_truncated_share": float((ratios > 2).double().mean()),
+    }
+    found = _learner(model).iterate(0, lambda *_: episodes).metrics
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-5)
+    capped = _learner(tiny_model(), loss=replace(GRPO, importance_cap=4.0)).iterate(0, lambda *_: episodes)
+    assert capped.metrics["rollout_truncated_share"] == 0.0
 
 
 def test_sampled_tokens_count_every_episode_and_add_up_over_iterations():

@@ -65,6 +65,9 @@ def _loop_loss(model, scored, config, members):
             kl = torch.exp(gap) - gap - 1
             entropy = -(p * p.log()).sum()
             policy = -min(ratio * advantage, clipped * advantage)
+            if config.importance_cap is not None:
+                engine = torch.exp(scored.old_logprob[row, t] - batch.sampled_logprobs[row, t])
+                policy = policy * min(float(engine), config.importance_cap)
             per_trajectory[owner].append(policy + config.kl_coef * kl - config.entropy_coef * entropy)
             kls.append(float(kl.detach()))
             ratios.append(float(ratio.detach()))
@@ -74,7 +77,16 @@ def _loop_loss(model, scored, config, members):
     return sum(sum(losses) / len(losses) for losses in per_trajectory.values()) / len(members), kls, ratios
 
 
-@pytest.mark.parametrize("config", [SEQUENCE, TOKEN, replace(TOKEN, clip_high=0.28)])
+@pytest.mark.parametrize(
+    "config",
+    [
+        SEQUENCE,
+        TOKEN,
+        replace(TOKEN, clip_high=0.28),
+        replace(TOKEN, importance_cap=0.05),
+        replace(SEQUENCE, importance_cap=100.0),
+    ],
+)
 def test_loss_and_gradient_equal_the_definition_written_as_loops(config):
     model, rng = tiny_model().eval(), np.random.default_rng(1)
     trajectories = [random_trajectory(rng, sample=i, window=i % 2 == 1) for i in range(5)]
@@ -210,3 +222,14 @@ def test_without_empg_the_step_advantage_is_the_raw_one():
     rng = np.random.default_rng(5)
     scored = _scored(tiny_model(), [random_trajectory(rng, sample=i) for i in range(3)])
     assert torch.equal(modulate_parts(scored, [torch.arange(3)], None).advantage, scored.raw_advantage)
+
+
+@pytest.mark.parametrize("cap", [1.0, 2.0])
+def test_where_engine_and_trainer_agree_the_importance_correction_changes_no_bit(cap):
+    model, rng = tiny_model(), np.random.default_rng(3)
+    scored = _scored(model, [random_trajectory(rng, sample=i) for i in range(4)])
+    agreeing = replace(scored, batch=replace(scored.batch, sampled_logprobs=scored.old_logprob))
+    plain, expected = _gradient(model, agreeing, TOKEN)
+    corrected, actual = _gradient(model, agreeing, replace(TOKEN, importance_cap=cap))
+    assert corrected == plain
+    assert all(a.equal(b) for a, b in zip(actual, expected, strict=True))
