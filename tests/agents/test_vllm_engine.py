@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from agents.policies.adapters import add_lora, merged_weights
 from agents.policies.base import Generation, Sampling, Turn
 from agents.policies.scripted import byte_tokenizer
 from agents.policies.torch_policy import TorchPolicy
+from agents.policies.vllm_engine import EngineSettings, open_engine
 from agents.policies.vllm_policy import SyncError, VllmPolicy
 from agents.rollout import Episode, RolloutConfig, rollout
 from tests.agents.toys import Corridor, tiny_model
@@ -32,19 +34,14 @@ def model() -> Any:
 
 
 @pytest.fixture(scope="module")
-def made(model: Any, tmp_path_factory: pytest.TempPathFactory) -> VllmPolicy:
-    from agents.policies.vllm_engine import EngineSettings, open_engine
-
-    folder: Path = tmp_path_factory.mktemp("model")
-    model.save_pretrained(folder)
-    settings = EngineSettings(dtype="float32", cache_gib=0.25, eager=True, max_sequences=16)
-    engine = open_engine(folder, CONTEXT, settings)
+def made(model: Any) -> VllmPolicy:
+    engine = open_engine(model, CONTEXT, EngineSettings(cache_gib=0.25, eager=True, max_sequences=16))
     return VllmPolicy(
         engine,
         model,
         byte_tokenizer(),
         max_context=CONTEXT,
-        weights=lambda: untied(model),
+        weights=lambda: merged_weights(model),
         tolerance=TOLERANCE,
     )
 
@@ -57,14 +54,6 @@ def policy(made: VllmPolicy, model: Any) -> Iterator[VllmPolicy]:
     yield made
     model.load_state_dict(kept)
     made.update()
-
-
-def untied(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    seen: set[int] = set()
-    for name, value in model.state_dict(keep_vars=True).items():
-        if id(value) not in seen:
-            seen.add(id(value))
-            yield name, value.detach()
 
 
 def turn(episode: int, ids: Any, *, restart: bool = True, new: int = 16, seed: int = 0) -> Turn:
@@ -195,3 +184,42 @@ def test_whole_rollouts_run_and_end_out_of_order(policy: VllmPolicy) -> None:
     assert sorted(done) == list(range(12))
     assert [one.task_id for one in played] == [one.task_id for one in episodes]
     assert all(one.usable and one.steps for one in played)
+
+
+def test_weights_that_go_through_a_file_arrive_like_those_that_are_handed_over(
+    policy: VllmPolicy, model: Any
+) -> None:
+    """The way to an engine whose workers are other processes."""
+    engine: Any = policy.engine
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(1.5)
+    settings, engine._settings = engine._settings, EngineSettings(tensor_parallel=2)
+    try:
+        written = write(policy, [turn(e, range(5, 40), seed=e) for e in range(2)])
+    finally:
+        engine._settings = settings
+    for one in written:
+        expected = own_logprobs(model, range(5, 40), one)
+        torch.testing.assert_close(torch.tensor(one.logprobs), expected, atol=TOLERANCE, rtol=0)
+
+
+def test_adapters_are_part_of_the_weights_that_are_brought_over(policy: VllmPolicy, model: Any) -> None:
+    pytest.importorskip("peft")
+    adapted = copy.deepcopy(model)
+    add_lora(adapted, rank=2, alpha=8.0)
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.3, generator=torch.Generator().manual_seed(0))
+    other = VllmPolicy(
+        policy.engine,
+        adapted,
+        byte_tokenizer(),
+        max_context=CONTEXT,
+        weights=lambda: merged_weights(adapted),
+        tolerance=TOLERANCE,
+    )
+    (written,) = write(other, [turn(0, range(5, 40))])
+    expected = own_logprobs(adapted, range(5, 40), written)
+    torch.testing.assert_close(torch.tensor(written.logprobs), expected, atol=TOLERANCE, rtol=0)
+    assert (own_logprobs(model, range(5, 40), written) - expected).abs().max() > 0.01

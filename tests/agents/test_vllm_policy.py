@@ -219,10 +219,10 @@ def test_settings_out_of_range_are_refused(changes: dict[str, Any], said: str) -
         EngineSettings(**changes)
 
 
-def test_without_vllm_the_error_says_what_to_install(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_vllm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "vllm", None)
     with pytest.raises(ValueError, match=r"empg-bench\[vllm\]"):
-        open_engine(tmp_path, 128, EngineSettings())
+        open_engine(tiny_model(), 128, EngineSettings())
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")
     with pytest.raises(ValueError, match="expected 0"):
-        open_engine(tmp_path, 128, EngineSettings())
+        open_engine(tiny_model(), 128, EngineSettings())
