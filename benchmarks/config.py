@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from agents.policies.vllm_engine import EngineSettings
 from agents.rollout import RolloutConfig
 from benchmarks.overrides import NOTHING, Overrides
 from benchmarks.warm_start.store import WarmStartConfig
@@ -154,6 +155,8 @@ class PolicySettings(Strict):
     """Further arguments of the chat template, such as `enable_thinking = false` of Qwen3."""
     rollout: Literal["torch", "vllm"] = "torch"
     """What samples the episodes."""
+    vllm: EngineSettings = EngineSettings()
+    """How vLLM does, where it is asked for."""
 
 
 class Variant(Strict):

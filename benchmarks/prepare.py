@@ -11,10 +11,14 @@ from typing import Any, cast
 
 import torch
 
+from agents.policies.adapters import merged_weights
+from agents.policies.base import Policy
 from agents.policies.torch_policy import TorchPolicy
+from agents.policies.vllm_engine import open_engine
+from agents.policies.vllm_policy import VllmPolicy
 from agents.prompts import Prompts
 from benchmarks import records
-from benchmarks.config import ConfigError, RunConfig
+from benchmarks.config import ConfigError, PolicySettings, RunConfig
 from benchmarks.models import adapt, check_settings, load_model, save_model
 from benchmarks.plan import Run
 from benchmarks.progress import Status
@@ -58,7 +62,7 @@ class Tasks:
 class LoadedPolicy:
     """The policy that training starts from."""
 
-    policy: TorchPolicy
+    policy: Policy
     model: Any
     tokenizer: Any
     record: dict[str, Any]
@@ -229,9 +233,10 @@ def open_policy(config: RunConfig, tasks: Tasks, cache: Path, progress: Progress
         adapt(model.to(getattr(torch, settings.dtype)), settings)
     model = model.to(choose_device())
     try:
-        policy = TorchPolicy(model, tokenizer, max_context=settings.max_context, template=settings.template)
+        policy, engine = sampler(model, tokenizer, settings, config.rollout.parallel)
     except ValueError as error:
         raise ConfigError(f"policy: {one_line(error)}") from error
+    origin = origin | {"engine": engine}
     record = {
         "architecture": type(model).__name__,
         "name": origin.get("name", "warm start"),
@@ -239,6 +244,30 @@ def open_policy(config: RunConfig, tasks: Tasks, cache: Path, progress: Progress
         "weights": checkpoint.digest(checkpoint.model_tensors(model)),
     }
     return LoadedPolicy(policy, model, tokenizer, record, origin)
+
+
+def sampler(
+    model: Any, tokenizer: Any, settings: PolicySettings, parallel: int
+) -> tuple[Policy, dict[str, str]]:
+    """What plays the episodes with a model's weights, and which engine that is.
+
+    parallel: conversations that are played at a time. Raises `ValueError` where the engine cannot run the model.
+    """
+    size, template = settings.max_context, settings.template
+    if settings.rollout == "torch":
+        return TorchPolicy(model, tokenizer, max_context=size, template=template), {"name": "torch"}
+    engine = open_engine(model, size, settings.vllm, parallel)
+    policy = VllmPolicy(
+        engine,
+        model,
+        tokenizer,
+        max_context=size,
+        weights=lambda: merged_weights(model),
+        template=template,
+        sleeps=settings.vllm.sleep,
+        engine_dtype=engine.dtype,
+    )
+    return policy, {"name": "vllm", "version": engine.version, "dtype": str(engine.dtype)}
 
 
 def _warm_start(

@@ -30,8 +30,8 @@ class EngineSettings:
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Of the engine's weights; auto: that of the model under training."""
-    max_sequences: int = 64
-    """Conversations that are written at a time; others wait their turn."""
+    max_sequences: int | None = None
+    """Conversations that are written at a time; others wait their turn. None: as many as are played at a time."""
     memory_utilization: float = 0.5
     """Share of the GPU's memory for weights and cache; the trainer needs the rest."""
     cache_gib: float | None = None
@@ -47,8 +47,9 @@ class EngineSettings:
         if self.dtype not in ("auto", "float32", "bfloat16", "float16"):
             raise ValueError(f"dtype is {self.dtype!r}; expected auto, float32, bfloat16 or float16")
         for name in ("max_sequences", "tensor_parallel"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; expected at least 1")
         if not 0 < self.memory_utilization <= 1:
             raise ValueError(f"memory_utilization is {self.memory_utilization}; expected a share in (0, 1]")
         if self.cache_gib is not None and not (math.isfinite(self.cache_gib) and self.cache_gib > 0):
@@ -107,8 +108,10 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(model: Any, max_context: int, settings: EngineSettings) -> VllmEngine:
+def open_engine(model: Any, max_context: int, settings: EngineSettings, parallel: int = 64) -> VllmEngine:
     """Start an engine for a Hugging Face model's architecture; it has no weights before the first `load`.
+
+    parallel: conversations that are played at a time.
 
     Raises `ValueError` where vLLM is not installed, cannot run the model, or was told to use processes of its own.
     """
@@ -128,13 +131,15 @@ def open_engine(model: Any, max_context: int, settings: EngineSettings) -> VllmE
     with tempfile.TemporaryDirectory(prefix="empg-") as folder:
         config.save_pretrained(folder)
         try:
-            engine = LLMEngine.from_engine_args(_arguments(Path(folder), model, max_context, settings))
+            engine = LLMEngine.from_engine_args(
+                _arguments(Path(folder), model, max_context, settings, parallel)
+            )
         except (ValueError, RuntimeError, NotImplementedError) as error:
             raise ValueError(f"vLLM cannot run {type(model).__name__}: {error}") from error
     return VllmEngine(engine, settings)
 
 
-def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSettings) -> Any:
+def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSettings, parallel: int) -> Any:
     from vllm import EngineArgs
 
     return EngineArgs(
@@ -143,7 +148,7 @@ def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSetti
         skip_tokenizer_init=True,
         dtype=str(model.dtype).removeprefix("torch.") if settings.dtype == "auto" else settings.dtype,
         max_model_len=max_context,
-        max_num_seqs=settings.max_sequences,
+        max_num_seqs=settings.max_sequences or parallel,
         gpu_memory_utilization=settings.memory_utilization,
         kv_cache_memory_bytes=None if settings.cache_gib is None else int(settings.cache_gib * 2**30),
         enable_prefix_caching=True,
@@ -170,6 +175,13 @@ class VllmEngine:
         """Of the engine's weights."""
         found: torch.dtype = self._engine.model_config.dtype
         return found
+
+    @property
+    def version(self) -> str:
+        """Of vLLM."""
+        import vllm
+
+        return str(vllm.__version__)
 
     def add(self, request: Request) -> None:
         """Queue a request; the prompt is given as tokens and nothing but its stop tokens and limit ends it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,8 @@ class VllmPolicy:
     forgets its cached prefixes then. After the first time its log-probabilities of a short conversation are compared
     with those of the model's own forward pass; `SyncError` if they differ by more than `tolerance`.
 
-    model: the trained Hugging Face model, evaluated for the check alone. weights: names and values as Hugging Face
+    model: the trained Hugging Face model, evaluated for the check alone. template: further arguments of the chat
+    template. weights: names and values as Hugging Face
     knows them. sleeps: whether the engine gives up its GPU memory between sessions; its weights are lost by that.
     tolerance: nats; by default 2e-3 where both are float32, and 0.3 where one is not, as rounding to 8 bits of
     mantissa moves single log-probabilities of deep models by a few hundredths to tenths.
@@ -42,12 +43,12 @@ class VllmPolicy:
         *,
         max_context: int,
         weights: Callable[[], Weights],
-        template: dict[str, Any] | None = None,
+        template: Mapping[str, Any] | None = None,
         sleeps: bool = False,
         tolerance: float | None = None,
         engine_dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.chat = ChatFormat(tokenizer)
+        self.chat = ChatFormat(tokenizer, template)
         self.max_context = max_context
         self.engine, self.model = engine, model
         both_exact = model.dtype == engine_dtype == torch.float32
