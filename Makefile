@@ -24,7 +24,6 @@ RETRIEVER ?=
 TENSORBOARD ?=
 WANDB    ?=
 RESULTS  ?= results
-ROLLOUT  ?=
 
 # Threads that wait must not spin: on a busy machine that costs a factor of five and more.
 export OMP_WAIT_POLICY ?= PASSIVE
