@@ -54,7 +54,7 @@ _ACTIONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("click[product code]", "open a product of the list, for example click[b09abc1234]"),
         (
             "click[option value]",
-            "choose an option on a product's page, for example click[red]; the text stays",
+            "choose an option on a product's page, for example click[red]; the page stays as it is",
         ),
         ("click[description]", "read about the product; likewise click[features] and click[reviews]"),
         ("click[next >]", "show more results; click[< prev] goes back to the page before"),
@@ -124,23 +124,20 @@ def full(env: str, form: Form, max_steps: int | None) -> str:
             "",
             f"{_END[env]}{limit} An action that is not understood costs a turn.",
             "",
-            "Answer each turn in exactly this form and write nothing after it:",
+            "Answer each turn in exactly this form, with the action that you choose, and write nothing after it:",
             answer_form(env, form),
         ]
     )
 
 
 def answer_form(env: str, form: Form) -> str:
-    """A response with words in place of thought and action; where actions have tags of their own, with one of them."""
-    command = next((action for action, _ in _ACTIONS.get(env, ()) if form.command(action) != action), None)
-    return form.format("why you do this next", command or "one action")
+    """A response with words in place of the thought and the benchmark's first action in place of another."""
+    return form.format("why you do this next", _ACTIONS[env][0][0] if env in _ACTIONS else "an action")
 
 
 def reminder(env: str, form: Form) -> str:
     """The end of a prompt that stands alone: what form to answer in."""
-    own_tags = form.command("search[x]") != "search[x]"
-    also = " (or another of the action tags)" if own_tags else ""
-    return f"Give one action now, in this form{also}:\n{answer_form(env, form)}"
+    return f"Give one action now, in this form, with the action that you choose:\n{answer_form(env, form)}"
 
 
 def examples(form: Form, shown: Sequence[Sequence[tuple[str, str, str]]]) -> str:

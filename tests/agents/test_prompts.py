@@ -128,9 +128,9 @@ def test_the_full_window_prompt_shows_the_task_the_last_steps_the_present_and_th
         "- go\n"
         "- stop\n"
         "\n"
-        "Give one action now, in this form:\n"
+        "Give one action now, in this form, with the action that you choose:\n"
         "Thought: why you do this next\n"
-        "Action: one action"
+        "Action: go to RECEPTACLE"
     )
 
 
@@ -140,9 +140,9 @@ def test_a_first_window_prompt_holds_nothing_that_has_not_happened() -> None:
         "\n"
         "Actions taken so far: 0.\n"
         "\n"
-        "Give one action now, in this form:\n"
+        "Give one action now, in this form, with the action that you choose:\n"
         "<think>why you do this next</think>\n"
-        "<action>one action</action>"
+        "<action>go to RECEPTACLE</action>"
     )
 
 

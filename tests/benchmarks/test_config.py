@@ -82,6 +82,8 @@ def test_an_unknown_key_at_any_depth_is_named_with_the_keys_that_are_known(chang
         ({"empg": {"zeta": float("inf")}}, "tiny.empg.zeta", "finite"),
         ({"empg": {"k": float("nan")}}, "tiny.empg.k", "finite"),
         ({"rollout": {"layout": "chat"}}, "tiny.rollout.layout", "'chat'"),
+        ({"rollout": {"prompt": "verse"}}, "tiny.rollout.prompt", "'verse'"),
+        ({"rollout": {"shots": -1}}, "tiny.rollout", "shots is -1; expected at least 0"),
         ({"rollout": {"sampling": {"temperature": 0.0}}}, "tiny.rollout.sampling", "temperature"),
         ({"rollout": {"sampling": {"greedy": True}}}, "tiny.rollout.sampling.greedy", "expected false"),
         ({"variants": {"dapo": {"preset": "ppo"}}}, "tiny.variants.dapo.preset", "'ppo'"),

@@ -10,11 +10,14 @@ import pytest
 from agents.policies.scripted import ScriptedPolicy
 from agents.prompts import Style, make_prompts
 from agents.rollout import Episode, RolloutConfig, rollout
+from benchmarks.config import ConfigError
+from benchmarks.prepare import identity, open_tasks
 from benchmarks.prompting import LONGEST, prompts_of, shots
 from benchmarks.seeding import Stream
 from envs import deepsearch, webshop
 from envs.base import World
 from tests.benchmarks.test_warm_start_lamps import LampWorld
+from tests.benchmarks.tiny import planned
 from tests.envs import alfworlds
 
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -145,6 +148,27 @@ def test_examples_stay_within_the_limit_on_observations():
     assert max(map(len, observed)) <= len("Observation: ") + 80 + len(" [...] ")
     assert "[...]" not in long
     assert prompts_of(world, replace(config, shots=0)).system in long
+
+
+def test_a_run_record_holds_version_and_digest_of_what_its_agent_reads(tiny_suite, tmp_path):
+    run = planned(tiny_suite, tmp_path)
+    records = []
+    for style, count in (("brief", 0), ("brief", 1), ("tags", 0)):
+        rollout = replace(run.config.rollout, prompt=style, shots=count)
+        world = {"products": 50, "max_steps": 15}
+        config = run.config.model_copy(update={"rollout": rollout, "world": world})
+        tasks = open_tasks(config, None)
+        records.append(identity(replace(run, config=config), tasks, None)["prompt"])
+        assert records[-1] == prompts_of(world_of("webshop"), rollout).record()
+    assert records[0] == make_prompts("webshop").record()
+    assert len({record["digest"] for record in records}) == 3
+
+
+def test_examples_that_do_not_exist_are_one_line_before_any_work(tiny_suite, tmp_path):
+    config = planned(tiny_suite, tmp_path).config  # two steps are too few to buy anything
+    config = config.model_copy(update={"rollout": replace(config.rollout, shots=1)})
+    with pytest.raises(ConfigError, match=r"^rollout.shots is 1, but only 0 of 50 train tasks"):
+        open_tasks(config, None)
 
 
 def test_the_stream_of_examples_is_its_own():

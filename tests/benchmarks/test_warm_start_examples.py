@@ -23,9 +23,10 @@ TOKENIZER = make_tokenizer(SKILLED, 400, PROMPTS)
 class LivePlayers(RoundSession):
     """Writes what a demonstrator says while the real environment runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, prompts) -> None:
+        self._prompts = prompts
         self.chat = ChatFormat(TOKENIZER)
-        self.max_context = 2048
+        self.max_context = 20_480
         self._player = WORLD.demonstrator((0,))
 
     def open(self, episodes, sampling):
@@ -42,18 +43,20 @@ class LivePlayers(RoundSession):
 
     def _write(self, turn):
         decision = self._player.decide(turn.observation, turn.info)
-        text = format_response(decision.thought, decision.action)
+        text = self._prompts.format(decision.thought, decision.action)
         ids = (*TOKENIZER.encode(text, add_special_tokens=False), self.chat.turn_end)
         return Generation(ids, (0.0,) * len(ids), "stop")
 
 
+@pytest.mark.parametrize("style", ["brief", "react", "tags"])
 @pytest.mark.parametrize("layout", ["conversation", "window"])
-def test_examples_hold_the_very_tokens_a_rollout_of_the_same_texts_reads_and_writes(layout):
+def test_examples_hold_the_very_tokens_a_rollout_of_the_same_texts_reads_and_writes(layout, style):
+    prompts = make_prompts("webshop", style)
     config = RolloutConfig(layout=layout, window=1, max_observation_tokens=12)
     episodes = [
         Episode(task, number, 0, (number,)) for number, task in enumerate(WORLD.panel("train").task_ids)
     ]
-    played = rollout(LivePlayers(), WORLD.make_env, episodes, config, prompts=PROMPTS, seed=0)
+    played = rollout(LivePlayers(prompts), WORLD.make_env, episodes, config, prompts=prompts, seed=0)
     read_and_written = []
     for step in (step for trajectory in played for step in trajectory.steps):
         if not step.continues:
@@ -62,7 +65,7 @@ def test_examples_hold_the_very_tokens_a_rollout_of_the_same_texts_reads_and_wri
         tokens += [*step.prompt_ids, *step.action_ids]
         written += [*[False] * len(step.prompt_ids), *[True] * len(step.action_ids)]
 
-    examples = make_examples(SKILLED, TOKENIZER, config, prompts=PROMPTS, max_context=2048)
+    examples = make_examples(SKILLED, TOKENIZER, config, prompts=prompts, max_context=20_480)
 
     assert [example.ids.tolist() for example in examples] == [tokens for tokens, _ in read_and_written]
     assert [example.written.tolist() for example in examples] == [written for _, written in read_and_written]
