@@ -16,6 +16,7 @@ from agents.policies.scripted import byte_tokenizer
 from agents.policies.torch_policy import TorchPolicy
 from agents.policies.vllm_engine import EngineSettings, open_engine
 from agents.policies.vllm_policy import SyncError, VllmPolicy
+from agents.prompts import Prompts
 from agents.rollout import Episode, RolloutConfig, rollout
 from tests.agents.toys import Corridor, tiny_model
 
@@ -179,7 +180,13 @@ def test_whole_rollouts_run_and_end_out_of_order(policy: VllmPolicy) -> None:
     done: list[int] = []
     config = RolloutConfig(max_new_tokens=12, parallel=5)
     played = rollout(
-        policy, Corridor, episodes, config, system="Walk.", seed=1, on_done=lambda one: done.append(one.group)
+        policy,
+        Corridor,
+        episodes,
+        config,
+        prompts=Prompts("Walk."),
+        seed=1,
+        on_done=lambda one: done.append(one.group),
     )
     assert sorted(done) == list(range(12))
     assert [one.task_id for one in played] == [one.task_id for one in episodes]
