@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+
+from agents.trajectory import UNKNOWN_TOKEN
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +18,69 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+class Chat(Protocol):
+    """What a rollout needs of a chat's form; `ChatFormat` says what each part means."""
+
+    @property
+    def prefix_stable(self) -> bool:
+        """Whether a conversation may grow by `next_ids`."""
+        ...
+
+    @property
+    def turn_end(self) -> int:
+        """The token that ends a written turn."""
+        ...
+
+    def next_ids(self, user: str, stopped: bool) -> tuple[int, ...]:
+        """Tokens between a sampled turn and the next."""
+        ...
+
+    def whole_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Tokens of a whole chat, at least one."""
+        ...
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Written tokens as text."""
+        ...
+
+    def clip(self, text: str, tokens: int) -> str:
+        """At most so many tokens of a text; a cut is marked."""
+        ...
+
+
+CUT = " [...]"
+CHARACTERS_PER_TOKEN = 4
+"""An estimate for English text, where nobody says how many tokens it has."""
+
+
+class MessageFormat:
+    """Chats of a model that is sent messages and shows no tokens: one unknown token stands for every prompt.
+
+    Nothing here counts a prompt's tokens: whether a conversation still fits is the server's word. `clip` takes
+    `CHARACTERS_PER_TOKEN` characters for a token.
+    """
+
+    prefix_stable = False
+    turn_end = UNKNOWN_TOKEN
+
+    def next_ids(self, user: str, stopped: bool) -> tuple[int, ...]:
+        """Refused: every prompt is sent whole."""
+        raise ValueError("the tokens of this chat are unknown; expected whole prompts")
+
+    def whole_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """The one token that stands for a prompt."""
+        return (UNKNOWN_TOKEN,)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Refused: the text came with the answer."""
+        raise ValueError("the tokens of this chat are unknown; expected the text that came with them")
+
+    def clip(self, text: str, tokens: int) -> str:
+        """About the first `tokens` tokens of a text; a cut is marked by ` [...]`, which comes on top."""
+        most = tokens * CHARACTERS_PER_TOKEN
+        return text if len(text) <= most else text[:most] + CUT
 
 
 _REASONING_TAGS = frozenset({"<think>", "</think>"})
@@ -106,7 +171,7 @@ class ChatFormat:
         ids = self._encode(self._harmless(text))
         if len(ids) <= tokens:
             return text
-        return self.text_of(ids[:tokens]).rstrip("\ufffd") + " [...]"
+        return self.text_of(ids[:tokens]).rstrip("\ufffd") + CUT
 
     def _render(self, messages: Sequence[Message]) -> str:
         chat = [{"role": message.role, "content": self._harmless(message.content)} for message in messages]

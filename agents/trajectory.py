@@ -11,6 +11,9 @@ EndReason = Literal["terminated", "truncated", "context", "error"]
 StopReason = Literal["stop", "length"]
 """Why a turn ended: the end-of-turn token was sampled, or the token limit was reached."""
 
+UNKNOWN_TOKEN = -1
+"""A token of which nothing but its existence is known, as a served model's are: counted, never trained on."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -23,7 +26,7 @@ class Step:
     action_ids: tuple[int, ...]
     """Everything the policy wrote, with the end-of-turn token where it was sampled."""
     action_logprobs: tuple[float, ...]
-    """Log-probability of each written token (nats) under the distribution it was sampled from."""
+    """Log-probability of each written token (nats) under the distribution it was sampled from; NaN where unknown."""
     stop: StopReason
     thought: str
     action: str

@@ -74,7 +74,7 @@ class LoadedPolicy:
     def pad_id(self) -> int:
         """What rows are filled up with; any token will do, because padding is masked by length."""
         pad = self.tokenizer.pad_token_id
-        return int(self.policy.chat.stop_ids[0] if pad is None else pad)
+        return int(self.policy.chat.turn_end if pad is None else pad)
 
     def texts_of(self, tokens: Sequence[int]) -> list[str]:
         """What each token of a text says, special ones by name.

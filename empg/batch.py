@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from agents.trajectory import Step, Trajectory
+from agents.trajectory import UNKNOWN_TOKEN, Step, Trajectory
 
 NOT_SAMPLED = -1
 
@@ -74,7 +74,8 @@ def make_batch(trajectories: Sequence[Trajectory], pad_id: int) -> Batch:
 
     Token ids and log-probabilities are taken over exactly as they were sampled.
 
-    raises ValueError for no trajectories, an errored one, or a sampled token with nothing before it.
+    raises ValueError for no trajectories, an errored one, one whose tokens are unknown, or a sampled token with nothing
+    before it.
     """
     if not trajectories:
         raise ValueError("a batch needs at least one trajectory")
@@ -133,6 +134,10 @@ def _append(row: _Row, step: Step, number: int) -> None:
     read, written = len(step.prompt_ids), len(step.action_ids)
     if not row.tokens and not read:
         raise ValueError(f"step {number} has an empty prompt: its first token was sampled from nothing")
+    if UNKNOWN_TOKEN in step.prompt_ids or UNKNOWN_TOKEN in step.action_ids:
+        raise ValueError(
+            f"step {number} has unknown tokens, as a served model's are; it can be evaluated and cannot be trained on"
+        )
     row.tokens += [*step.prompt_ids, *step.action_ids]
     row.steps += [NOT_SAMPLED] * read + [number] * written
     row.logprobs += [0.0] * read + list(step.action_logprobs)

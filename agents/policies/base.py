@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.chat import ChatFormat, Message
+from agents.chat import Chat, Message
 from agents.trajectory import StopReason
 from envs.base import StepInfo
 
@@ -70,7 +70,7 @@ class Generation:
     token_ids: tuple[int, ...]
     """All written tokens, at least one, with the end-of-turn token where it was sampled."""
     logprobs: tuple[float, ...]
-    """Log-probability (nats) of each token under the softmax at the sampling temperature."""
+    """Log-probability (nats) of each token under the softmax at the sampling temperature; NaN where unknown."""
     stop: StopReason
     text: str | None = None
     """What was written, where `chat.text_of(token_ids)` cannot tell."""
@@ -144,9 +144,15 @@ class RoundSession(ABC):
 class Policy(Protocol):
     """Something that can write."""
 
-    chat: ChatFormat
-    max_context: int
-    """Most tokens one conversation may hold, read and written together."""
+    @property
+    def chat(self) -> Chat:
+        """How chats become tokens."""
+        ...
+
+    @property
+    def max_context(self) -> int:
+        """Most tokens one conversation may hold, read and written together."""
+        ...
 
     def open(self, episodes: int, sampling: Sampling) -> Session:
         """A session for at most `episodes` conversations open at once.

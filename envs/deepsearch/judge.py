@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from envs.base import EnvError
-from envs.deepsearch.client import Exhausted, JsonClient, Patience, Refused
+from envs.client import Exhausted, JsonClient, Patience, Refused
 from envs.deepsearch.scorers import Verdict, exact, normalize
 
 PROMPT_VERSION = "1"

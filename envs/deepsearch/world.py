@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from envs.base import Demonstrator, Split, TaskPanel
-from envs.deepsearch.client import Counted
+from envs.client import Counted
 from envs.deepsearch.corpus import Corpus, Passage
 from envs.deepsearch.env import DeepSearchEnv
 from envs.deepsearch.questions import Question

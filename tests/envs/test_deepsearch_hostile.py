@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.deepsearch.client import Patience
+from envs.client import Patience
 from envs.deepsearch.corpus import MemoryCorpus, Passage
 from envs.deepsearch.retrieval import http as http_module
 from envs.deepsearch.retrieval.base import Hit, RetrieverDown

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from envs.deepsearch.client import Exhausted, JsonClient, Patience, Refused
+from envs.client import Exhausted, JsonClient, Patience, Refused
 from envs.deepsearch.retrieval.base import Hit, QueryFailed, RetrieverDown
 from envs.deepsearch.retrieval.http import HttpRetriever
 from envs.deepsearch.retrieval.server import RetrievalServer

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from envs.deepsearch.client import Exhausted, JsonClient, Patience, Refused
+from envs.client import Exhausted, JsonClient, Patience, Refused
 from envs.deepsearch.corpus import CorpusError, passage_of
 from envs.deepsearch.retrieval.base import Hit, QueryFailed, RetrieverDown
 
@@ -93,7 +93,7 @@ class HttpRetriever:
             if (problem := self._problem()) is not None:
                 raise RetrieverDown(f"the retriever is down: {problem}; {HELP}") from error
             # The queries of a batch are asked one by one afterwards, and most of them are answered.
-            self._client.counts["failed_queries" if len(queries) == 1 else "failed_batches"] += 1
+            self._client.count("failed_queries" if len(queries) == 1 else "failed_batches")
             raise QueryFailed(
                 f"{error}, while other queries are answered; queries: {list(queries)!r:.200}"
             ) from error
