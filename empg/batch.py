@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -128,6 +129,30 @@ def micro_batches(lengths: Tensor, token_budget: int) -> list[Tensor]:
         batches.append(order[start:stop])
         start = stop
     return batches
+
+
+class Pass(NamedTuple):
+    """One forward pass of one process."""
+
+    rows: Tensor
+    counts: bool
+    """False where it only keeps step with the other processes."""
+
+
+def passes(lengths: Tensor, token_budget: int, rank: int = 0, count: int = 1) -> list[Pass]:
+    """What process `rank` of `count` does of some rows, in micro-batches of at most `token_budget` tokens.
+
+    The rows, sorted by length, are dealt out one by one, so that all have about the same to do. Everybody gets the
+    same number of passes, because sharded weights are gathered together: who has fewer repeats the shortest row and
+    drops the result. A pure function of its arguments; the counted passes of all processes hold each row once.
+
+    lengths: [N], at least one; a pass holds row indices.
+    """
+    order = torch.argsort(lengths, descending=True, stable=True)
+    dealt = [order[each::count] for each in range(count)]
+    batches = [micro_batches(lengths[rows], token_budget) for rows in dealt]
+    idle = max(map(len, batches)) - len(batches[rank])
+    return [Pass(dealt[rank][local], True) for local in batches[rank]] + [Pass(order[-1:], False)] * idle
 
 
 def _append(row: _Row, step: Step, number: int) -> None:

@@ -4,6 +4,9 @@ A folder holds one sub-folder per checkpoint, `iteration-000012`, named by the i
 is written under another name and renamed when complete, and only then are older ones removed: a process
 killed at any moment leaves a complete checkpoint behind. `model.safetensors` has the model's own parameter
 names.
+
+Sharded tensors (see `empg.sharding`) are put together before they are written, and divided again when they are
+read, so a checkpoint does not know how many processes made it.
 """
 
 from __future__ import annotations
@@ -42,6 +45,25 @@ class Checkpoint:
     """JSON-ready."""
 
 
+def whole(tensor: Tensor) -> Tensor:
+    """A sharded tensor put together, which all processes must ask for alike; another one as it is."""
+    together: Tensor = tensor.full_tensor() if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+    return together
+
+
+def gathered(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
+    """Sharded tensors put together one by one, on the CPU, and others as they are; nothing without `keep`.
+
+    All processes must call it alike; only the one that writes needs what comes out.
+    """
+    found = {}
+    for name, tensor in tensors.items():
+        together = whole(tensor)
+        if keep:
+            found[name] = together.cpu() if _is_sharded(tensor) else together
+    return found
+
+
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and persistent buffers by name; of tied ones only the first name."""
     tensors: dict[str, Tensor] = {}
@@ -77,7 +99,7 @@ def load_tensors(into: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             )
     with torch.no_grad():
         for name, tensor in own.items():
-            tensor.copy_(tensors[name])
+            tensor.copy_(_laid_out_like(tensor, tensors[name]))
 
 
 def load_optimizer(
@@ -91,15 +113,16 @@ def load_optimizer(
             raise CheckpointError(
                 f"the checkpoint's optimiser knows {name!r}, which this model does not train"
             )
-        device = "cpu" if key == "step" else parameters[name].device
-        into.state[parameters[name]][key] = value.to(device)
+        into.state[parameters[name]][key] = (
+            value if key == "step" else _laid_out_like(parameters[name], value)
+        )
 
 
 def digest(tensors: Mapping[str, Tensor]) -> str:
     """SHA-256 over names, types, shapes and bytes."""
     total = hashlib.sha256()
     for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
+        tensor = whole(tensors[name].detach()).cpu().contiguous()
         total.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
         total.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
@@ -157,6 +180,20 @@ def latest(folder: Path) -> Path | None:
 def plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Clones that safetensors can write: it refuses tensors that share memory, and buffers may."""
     return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+
+
+def _is_sharded(tensor: Tensor) -> bool:
+    return hasattr(tensor, "full_tensor")
+
+
+def _laid_out_like(own: Tensor, value: Tensor) -> Tensor:
+    """A whole tensor where another one lies, and divided as that one is; every process has the whole."""
+    value = value.to(own.device)
+    if not _is_sharded(own):
+        return value
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(value, own.device_mesh, own.placements, src_data_rank=None)  # type: ignore[attr-defined]
 
 
 def _sync(path: Path) -> None:

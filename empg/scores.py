@@ -27,7 +27,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from empg.batch import Batch, micro_batches
+from empg.batch import Batch, passes
+from empg.parallel import ALONE, Processes
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,8 @@ class LanguageModel:
     takes_positions: bool
     needs_mask: bool
     """Whether padding on the right changes what stands left of it; never so for plain causal attention."""
+    root: nn.Module | None = None
+    """Calls a function while sharded weights are at hand (`empg.sharding`); None where they always are."""
 
     @property
     def device(self) -> torch.device:
@@ -173,15 +176,22 @@ def token_scores(
     lm: LanguageModel, batch: Batch, rows: Tensor, *, temperature: float, chunk: int, entropy: bool
 ) -> TokenScores:
     """Score the sampled tokens of some rows; order and context as in `predictions`."""
-    found = predictions(lm, batch, rows)
-    return flat_scores(
-        found.states,
-        found.targets,
-        found.logits_of,
-        temperature=temperature,
-        chunk=chunk,
-        entropy=entropy,
-    )
+
+    def work() -> TokenScores:
+        found = predictions(lm, batch, rows)
+        return flat_scores(
+            found.states,
+            found.targets,
+            found.logits_of,
+            temperature=temperature,
+            chunk=chunk,
+            entropy=entropy,
+        )
+
+    if lm.root is None:
+        return work()
+    scored: TokenScores = lm.root(work)
+    return scored
 
 
 def score(
@@ -192,12 +202,13 @@ def score(
     token_budget: int,
     chunk: int,
     entropy: bool = True,
+    processes: Processes = ALONE,
 ) -> Scores:
     """Log-probabilities and exact entropies of all sampled tokens, in eval mode and without gradient.
 
     Rows are scored in length-sorted micro-batches of at most `token_budget` tokens and put back in their
     places: the result is that of one row at a time. Without `entropy` (a reference needs none) that table is
-    all 0.
+    all 0. Several processes score a share each, and all get the whole.
 
     returns tensors on the batch's device.
     """
@@ -205,13 +216,15 @@ def score(
     logprob = torch.zeros(batch.token_ids.shape)
     entropies = torch.zeros(batch.token_ids.shape)
     with evaluating(lm.model), torch.no_grad():
-        for rows in micro_batches(batch.lengths, token_budget):
+        for rows, counts in passes(batch.lengths, token_budget, processes.rank, processes.count):
             scored = token_scores(lm, batch, rows, temperature=temperature, chunk=chunk, entropy=entropy)
+            if not counts:
+                continue
             row, column = torch.nonzero(batch.step_of_token[rows] >= 0, as_tuple=True)
             logprob[rows[row], column] = scored.logprob.to(logprob)
             if scored.entropy is not None:
                 entropies[rows[row], column] = scored.entropy.to(entropies)
-    return Scores(logprob, entropies)
+    return Scores(processes.sum_tensor(logprob), processes.sum_tensor(entropies) if entropy else entropies)
 
 
 def _entropy(logp: Tensor) -> Tensor:

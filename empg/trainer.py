@@ -15,7 +15,7 @@ import copy
 import itertools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +50,10 @@ from empg.metrics import (
     score_metrics,
     update_metrics,
 )
+from empg.parallel import ALONE, Processes
 from empg.probe import Gradients, draw_steps, probe
 from empg.scores import Scores, open_model, score
+from empg.sharding import full_weights, shard
 from empg.tables import (
     GradientTable,
     StepTable,
@@ -115,13 +117,20 @@ class Learner:
     """A policy under training, its frozen reference and its optimiser. Changes the given model in place."""
 
     def __init__(
-        self, model: nn.Module, config: LearnerConfig, *, pad_id: int, reference: nn.Module | None = None
+        self,
+        model: nn.Module,
+        config: LearnerConfig,
+        *,
+        pad_id: int,
+        reference: nn.Module | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         """Start from the model's present weights.
 
         pad_id fills the ends of rows and may equal any token. Without a reference, a frozen copy of the model
         as it is now is made. A run that will be resumed must be given the same reference, or the same initial
-        model, again.
+        model, again. Of several processes each has a learner with the same model and configuration, and all call the
+        same methods in the same order; what `collect` returns must be the same on each.
         """
         if reference is model:
             raise ValueError("the reference must be another module than the model, or it would move with it")
@@ -131,9 +140,15 @@ class Learner:
         self.reference.requires_grad_(False).eval()
         self.next_iteration = 0
         self._pad_id = pad_id
+        self._processes = processes
         self._sampled_tokens_total = 0
         self._lm = open_model(model)
         self._reference_lm = open_model(self.reference)
+        if processes.shards:
+            if config.probe is not None:
+                raise ValueError("probe: gradients of single steps cannot be taken where weights are sharded")
+            self._lm = shard(self._lm, processes)
+            self._reference_lm = shard(self._reference_lm, processes)
         self._reference_digest: str | None = None
         self._trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not self._trained:
@@ -183,18 +198,23 @@ class Learner:
     def save(self, folder: Path) -> None:
         """Write a checkpoint; the previous one stays until this one is complete."""
         names: dict[Tensor, str] = {parameter: name for name, parameter in self._trained.items()}
-        checkpoint.write(
-            folder,
-            checkpoint.Checkpoint(
-                next_iteration=self.next_iteration,
-                model=checkpoint.model_tensors(self.model),
-                optimizer=checkpoint.optimizer_tensors(self._optimizer, names),
-                scalars={
-                    "sampled_tokens_total": self._sampled_tokens_total,
-                    "reference": self._reference_sha256(),
-                },
-            ),
+        keep = self._processes.is_main
+        saved = checkpoint.Checkpoint(
+            next_iteration=self.next_iteration,
+            model=checkpoint.gathered(checkpoint.model_tensors(self.model), keep=keep),
+            optimizer=checkpoint.gathered(checkpoint.optimizer_tensors(self._optimizer, names), keep=keep),
+            scalars={
+                "sampled_tokens_total": self._sampled_tokens_total,
+                "reference": self._reference_sha256(),
+            },
         )
+        if keep:
+            checkpoint.write(folder, saved)
+        self._processes.barrier()
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The model's parameters and persistent buffers, whole; all processes must walk through it alike."""
+        return full_weights(self.model)
 
     def restore(self, folder: Path) -> int:
         """Go back to the newest checkpoint in the folder; returns the iteration that comes next.
@@ -225,6 +245,7 @@ class Learner:
             token_budget=sizes.token_budget,
             chunk=sizes.chunk,
             entropy=False,
+            processes=self._processes,
         )
         for name, values in (
             ("log-probability", old.logprob),
@@ -282,10 +303,11 @@ class Learner:
     ) -> tuple[UpdateStats, float]:
         """One optimiser step; refuses to move the weights along anything that is not finite."""
         self._optimizer.zero_grad(set_to_none=True)
-        stats = accumulate_gradient(self._lm, scored, advantage, part, self.config)
-        norm = float(
-            nn.utils.clip_grad_norm_(self._trained.values(), self.config.optimizer.clip_norm, foreach=None)
-        )
+        stats = accumulate_gradient(self._lm, scored, advantage, part, self.config, self._processes)
+        self._processes.sum_gradients(self._trained.values())
+        clip_norm = self.config.optimizer.clip_norm
+        total = nn.utils.clip_grad_norm_(self._trained.values(), clip_norm, foreach=None)
+        norm = float(checkpoint.whole(total))
         for name, value in (("loss", stats.loss), ("KL", stats.kl), ("gradient norm", norm)):
             if not math.isfinite(value):
                 raise NonFiniteError(f"iteration {iteration}, optimiser step {number}: the {name} is {value}")
@@ -329,6 +351,7 @@ class Learner:
             temperature=self.config.temperature,
             token_budget=sizes.token_budget,
             chunk=sizes.chunk,
+            processes=self._processes,
         )
 
     def _reference_sha256(self) -> str:

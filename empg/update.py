@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from empg.advantages import EmpgConfig, Modulation, modulation, token_values
-from empg.batch import Batch, micro_batches
+from empg.batch import Batch, passes
 from empg.config import BatchConfig, LearnerConfig
 from empg.losses import LossConfig, importance_weight, k3, limited_ratio, surrogate, token_weights
+from empg.parallel import ALONE, Processes
 from empg.scores import LanguageModel, evaluating, token_scores
 
 
@@ -89,12 +90,18 @@ def modulate_parts(scored: Scored, parts: Sequence[Tensor], config: EmpgConfig |
 
 
 def accumulate_gradient(
-    lm: LanguageModel, scored: Scored, advantage: Tensor, trajectories: Tensor, config: LearnerConfig
+    lm: LanguageModel,
+    scored: Scored,
+    advantage: Tensor,
+    trajectories: Tensor,
+    config: LearnerConfig,
+    processes: Processes = ALONE,
 ) -> UpdateStats:
     """Add the gradient of one optimiser step's loss to the parameters' `.grad`.
 
     The loss is a weighted sum over the sampled tokens of these trajectories, with weights fixed before the
-    rows are split, so neither it nor its gradient depends on the token budget (beyond rounding).
+    rows are split, so neither it nor its gradient depends on the token budget or the number of processes (beyond
+    rounding). Each process adds the gradient of its share, and all return what all saw.
 
     advantage: [S]; trajectories: indices of the mini-batch.
     """
@@ -103,7 +110,8 @@ def accumulate_gradient(
     weights = token_weights(batch.step_of_token[rows], batch.trajectory_of_row[rows], config.loss.aggregation)
     parts = []
     with evaluating(lm.model), torch.enable_grad():
-        for local in micro_batches(batch.lengths[rows], config.batch.token_budget):
+        budget = config.batch.token_budget
+        for local, counts in passes(batch.lengths[rows], budget, processes.rank, processes.count):
             chosen = rows[local]
             sampled = batch.step_of_token[chosen] >= 0
             current = token_scores(
@@ -116,15 +124,16 @@ def accumulate_gradient(
             )
             tokens = TokenTargets(
                 advantage=token_values(advantage, batch.step_of_token[chosen])[sampled].to(lm.device),
-                weight=weights[local][sampled].to(lm.device),
+                weight=(weights[local][sampled] * counts).to(lm.device),
                 old=scored.old_logprob[chosen][sampled].to(lm.device),
                 reference=scored.reference_logprob[chosen][sampled].to(lm.device),
                 engine=batch.sampled_logprobs[chosen][sampled].to(lm.device),
             )
             loss, stats = weighted_loss(current.logprob, current.entropy, tokens, config.loss)
             loss.backward()  # type: ignore[no-untyped-call]
-            parts.append(stats)
-    return _total(parts)
+            if counts:
+                parts.append(stats)
+    return _total(processes.gather_objects(_total(parts)))
 
 
 @dataclass(frozen=True)
