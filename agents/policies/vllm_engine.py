@@ -119,6 +119,8 @@ def open_engine(model: Any, max_context: int, settings: EngineSettings, parallel
         raise ValueError(
             f"{_ONE_PROCESS} is {os.environ[_ONE_PROCESS]!r}; expected 0, the engine runs in this process"
         )
+    # It warns of every tied head that a reload leaves alone, which the worker's extension sees to.
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     try:
         from vllm import LLMEngine
     except ImportError as error:
