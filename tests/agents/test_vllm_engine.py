@@ -36,7 +36,7 @@ def model() -> Any:
 
 @pytest.fixture(scope="module")
 def made(model: Any) -> VllmPolicy:
-    engine = open_engine(model, CONTEXT, EngineSettings(cache_gib=0.25, eager=True, max_sequences=16))
+    engine = open_engine(model, CONTEXT, EngineSettings(cache_gib=0.25, max_sequences=16))
     return VllmPolicy(
         engine,
         model,

@@ -56,13 +56,15 @@ iterations = 1
 """
 
 
-def write_policy(folder: Path) -> Path:
+def write_policy(folder: Path, hidden: int = 16) -> Path:
     """A random Llama with its tokenizer, in the form that `policy.model` reads."""
     world = load_world(products=50)
     env = world.make_env()
     texts = [env.reset(options={"task": task})[0] for task in world.panel("train", 10).task_ids]
     tokenizer = train_tokenizer([*texts, "Thought: why\nAction: search[words] or click[button]"], 300)
-    shape = SmallModelConfig(hidden=16, layers=1, heads=2, intermediate=32, vocab_size=300, max_context=600)
+    shape = SmallModelConfig(
+        hidden=hidden, layers=1, heads=2, intermediate=32, vocab_size=300, max_context=600
+    )
     build_model(shape, len(tokenizer), seed=0).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
