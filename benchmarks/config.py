@@ -7,19 +7,20 @@ and a `[scale.*]` table over both, so every number of a run stands in exactly on
 
 from __future__ import annotations
 
-import json
 import tomllib
-import types
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import Field
 
 from agents.policies.vllm_engine import EngineSettings
 from agents.rollout import RolloutConfig
 from benchmarks.overrides import NOTHING, Overrides
+from benchmarks.strict import ConfigError as ConfigError
+from benchmarks.strict import Strict, merge
+from benchmarks.strict import validate as validate
 from benchmarks.warm_start.store import WarmStartConfig
 from benchmarks.worlds import BENCHMARKS
 from empg import EmpgConfig
@@ -27,78 +28,6 @@ from empg.config import LearnerConfig
 from empg.losses import LOSSES
 
 SUITES = Path(__file__).parent / "suites"
-
-Checked = TypeVar("Checked")
-
-
-class ConfigError(ValueError):
-    """A setting is wrong; the message is one line that names it and what was expected."""
-
-
-class Strict(BaseModel):
-    """Immutable, no unknown keys, no silent conversion of `"3"` or `true` to a number, no NaN."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested tables, the second winning key by key; anything that is not a table is replaced whole."""
-    merged = dict(base)
-    for key, value in over.items():
-        old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return merged
-
-
-def validate(kind: type[Checked], table: Mapping[str, Any], where: str) -> Checked:
-    """A table as a strict model or dataclass.
-
-    Raises `ConfigError` with one line: where, which key, its value, what was expected.
-    """
-    # A plain dataclass takes its strictness from the model around it, and so do those inside it.
-    wrapper: Any = create_model("Wrapper", __base__=Strict, table=(kind, ...))
-    try:
-        found: Checked = wrapper.model_validate_json(json.dumps({"table": table}, default=str)).table
-    except ValidationError as error:
-        raise ConfigError(_one_line(kind, where, error)) from None
-    return found
-
-
-def _one_line(kind: type[Any], where: str, error: ValidationError) -> str:
-    """The most telling problem: an unknown key before what it left missing."""
-    problems = error.errors(include_url=False)
-    unknown = ("unexpected_keyword_argument", "extra_forbidden")
-    problem = min(problems, key=lambda found: found["type"] not in unknown)
-    place = tuple(str(part) for part in problem["loc"][1:])
-    if problem["type"] in unknown:
-        known = ", ".join(_keys_at(kind, place[:-1])) or "none"
-        return f"{'.'.join((where, *place))}: unknown key, expected one of: {known}"
-    said = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
-    got = (
-        ""
-        if problem["type"] in ("missing", "missing_argument", "value_error")
-        else f", got {problem['input']!r}"
-    )
-    return f"{'.'.join((where, *place))}: {said}{got}"
-
-
-def _keys_at(kind: Any, place: tuple[str, ...]) -> tuple[str, ...]:
-    """Which keys a (nested) table may have."""
-    if get_origin(kind) in (Union, types.UnionType):
-        options = [_keys_at(option, place) for option in get_args(kind)]
-        return next((keys for keys in options if keys), ())
-    if get_origin(kind) is dict:
-        return _keys_at(get_args(kind)[1], place[1:]) if place else ()
-    if is_dataclass(kind):
-        names = {field.name for field in fields(kind)}
-    elif isinstance(kind, type) and issubclass(kind, BaseModel):
-        names = set(kind.model_fields)
-    else:
-        return ()
-    if not place:
-        return tuple(sorted(names))
-    hints = get_type_hints(kind)
-    return _keys_at(hints.get(place[0]), place[1:])
 
 
 class Panels(Strict):
@@ -151,7 +80,7 @@ class PolicySettings(Strict):
     """Compute each layer again in the backward pass instead of keeping it: slower, with less memory."""
     lora: LoraSettings | None = None
     """None: all weights are trained."""
-    template: dict[str, Any] = {}
+    template: dict[str, Any] = Field(default={})
     """Further arguments of the chat template, such as `enable_thinking = false` of Qwen3."""
     rollout: Literal["torch", "vllm"] = "torch"
     """What samples the episodes."""
@@ -165,10 +94,20 @@ class Variant(Strict):
     preset: Literal["grpo", "dapo"]
     empg: bool | dict[str, Any]
     """Off, as in the suite's `[empg]` table, or with settings that replace some of it."""
-    loss: dict[str, Any] = {}
+    loss: dict[str, Any] = Field(default={})
     """Settings that replace the preset's."""
-    learner: dict[str, Any] = {}
+    learner: dict[str, Any] = Field(default={})
     """Settings that replace the suite's `[learner]` table, such as dynamic sampling."""
+
+
+class Baseline(Strict):
+    """The given model itself, judged under other prompts than those it is trained with."""
+
+    rollout: dict[str, Any] = Field(default={})
+    """Settings that replace the suite's `[rollout]` table."""
+
+
+BaselineName = Literal["zero-shot", "few-shot"]
 
 
 class _SuiteFile(Strict):
@@ -176,20 +115,22 @@ class _SuiteFile(Strict):
 
     title: str
     benchmark: str
-    world: dict[str, Any] = {}
+    world: dict[str, Any] = Field(default={})
     data_seed: int = Field(default=0, ge=0)
     iterations: int = Field(ge=1)
     panels: Panels
     policy: PolicySettings
     warm_start: WarmStartConfig = WarmStartConfig()
     rollout: RolloutConfig
-    learner: dict[str, Any] = {}
+    learner: dict[str, Any] = Field(default={})
     empg: EmpgConfig
     evaluation: Evaluation = Evaluation()
+    baselines: dict[BaselineName, Baseline] = Field(default={})
     variants: dict[str, Variant] = Field(min_length=1)
 
 
-Kind = Literal["train", "warm_start", "expert"]
+Kind = Literal["train", "warm_start", "base", "expert"]
+"""`warm_start` and `base` judge what training starts from: a policy of ours, or a given model."""
 
 
 class RunConfig(Strict):
@@ -231,6 +172,8 @@ class Suite(Strict):
     """What all runs share; `variant`, `kind`, `seed` and the learner are filled in by the plan."""
     learners: dict[str, LearnerConfig]
     """The resolved learner of each variant."""
+    baselines: dict[str, RolloutConfig]
+    """What is judged without training, with the prompts of each: where training starts, then what else is asked for."""
     iterations: int
     overrides: Overrides = NOTHING
     """What the command line replaced; the rest of this says so already."""
@@ -325,6 +268,7 @@ def build_suite(
         variants=tuple(file.variants),
         base=base,
         learners=learners,
+        baselines=_baselines(file, name),
         iterations=file.iterations,
         overrides=overrides,
         told=overrides.names(validate(_SuiteFile, own, name).model_dump()),
@@ -351,6 +295,29 @@ def _start(file: _SuiteFile, *, moved: bool) -> WarmStartConfig:
     if file.policy.model is not None:
         return WarmStartConfig()
     return replace(file.warm_start, as_shipped=True) if moved and file.warm_start.name else file.warm_start
+
+
+def _baselines(file: _SuiteFile, where: str) -> dict[str, RolloutConfig]:
+    """The policy that training starts from, by the name of what it is, then the suite's own baselines."""
+    if file.policy.model is None:
+        start = "warm-start"
+        if file.baselines:
+            raise ConfigError(
+                f"{where}.baselines: {', '.join(file.baselines)}, expected none without policy.model"
+            )
+    else:
+        start = "few-shot" if file.rollout.shots else "zero-shot"
+    found = {start: file.rollout}
+    for name, asked in file.baselines.items():
+        table = merge(asdict(file.rollout), asked.rollout)
+        rollout = validate(RolloutConfig, table, f"{where}.baselines.{name}.rollout")
+        if name == start or (name == "few-shot") != (rollout.shots > 0):
+            raise ConfigError(
+                f"{where}.baselines.{name}.rollout.shots: {rollout.shots}, and training has {file.rollout.shots}; "
+                "expected 0 of zero-shot and more of few-shot, and the one that training does not have"
+            )
+        found[name] = rollout
+    return found
 
 
 def _learner(file: _SuiteFile, variant: str, where: str) -> LearnerConfig:

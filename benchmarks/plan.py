@@ -32,13 +32,13 @@ class Run:
 
 
 def plan(suite: Suite, seeds: Sequence[int], data: Path | None, results: Path) -> tuple[Run, ...]:
-    """Every run of a suite: the two baselines, then the variants for each seed.
+    """Every run of a suite: the baselines and the demonstrator, then the variants for each seed.
 
     Raises `ConfigError` for repeated or negative seeds, and for variants whose folders would have the same name.
     """
     if not seeds or len(set(seeds)) != len(seeds) or min(seeds) < 0:
         raise ConfigError(f"seeds must be different numbers from 0 up, got {list(seeds)}")
-    runs = [_run(suite, data, results, baseline, None) for baseline in BASELINES]
+    runs = [_run(suite, data, results, baseline, None) for baseline in (*suite.baselines, EXPERT)]
     runs += [_run(suite, data, results, variant, seed) for seed in seeds for variant in suite.variants]
     if len({run.name for run in runs}) < len(runs):
         raise ConfigError(
@@ -70,18 +70,21 @@ def suite_folder(suite: Suite, data: Path | None, results: Path) -> Path:
     return results / "runs" / "-".join(parts)
 
 
-BASELINES = {"warm-start": "warm_start", "expert": "expert"}
-"""Runs that only evaluate: where training begins, and the ceiling."""
+EXPERT = "expert"
+UNTRAINED = {"warm-start": "warm_start", "zero-shot": "base", "few-shot": "base", EXPERT: "expert"}
+"""Runs that only evaluate, with their kinds: where training begins, and the ceiling."""
 
 
 def _run(suite: Suite, data: Path | None, results: Path, variant: str, seed: int | None) -> Run:
     folder = suite_folder(suite, data, results)
     parts = [suite.benchmark, _safe(variant)] + ([] if seed is None else [f"s{seed}"])
     name = "-".join(parts)
-    changes: dict[str, Any] = {"kind": BASELINES.get(variant, "train"), "variant": variant, "seed": seed or 0}
+    changes: dict[str, Any] = {"kind": UNTRAINED.get(variant, "train"), "variant": variant, "seed": seed or 0}
     if variant in suite.learners:
         learner = replace(suite.learners[variant], seed=changes["seed"])
         changes |= {"iterations": suite.iterations, "learner": learner}
+    if variant in suite.baselines:
+        changes["rollout"] = suite.baselines[variant]
     config = suite.base.model_copy(update=changes)
     return Run(name, folder.name, suite.scale, folder / name, config, data, suite.variants, suite.overrides)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from agents.policies.torch_policy import TorchPolicy
 from agents.policies.vllm_engine import open_engine
 from agents.policies.vllm_policy import VllmPolicy
 from agents.prompts import Prompts
+from agents.rollout import RolloutConfig
 from benchmarks import records
 from benchmarks.config import ConfigError, PolicySettings, RunConfig
 from benchmarks.models import adapt, check_settings, load_model, save_model
@@ -51,6 +52,13 @@ class Tasks:
     def panels(self) -> tuple[TaskPanel, ...]:
         """All that take part."""
         return (self.train, self.test) if self.dev is None else (self.train, self.test, self.dev)
+
+    def told_by(self, rollout: RolloutConfig) -> Tasks:
+        """The same tasks with the prompts of other settings."""
+        try:
+            return replace(self, prompts=prompts_of(self.world, rollout))
+        except (EnvError, ValueError) as error:
+            raise ConfigError(one_line(error)) from error
 
     def record(self) -> dict[str, Any]:
         """Which data and tasks these are, for `run.json`."""

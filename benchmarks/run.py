@@ -61,11 +61,13 @@ def execute(run: Run, cache: Path, live: Live | None = None) -> None:
         if (run.folder / SUMMARY).exists():
             log.info("%s is complete", run.name)
             return
+        begun = time.perf_counter()
         tasks = open_tasks(run.config, run.data, cache)
         policy = None if run.config.kind == "expert" else open_policy(run.config, tasks, cache)
         record = _open_record(run, tasks, policy)
         torch.set_num_threads(record["device"]["threads"])  # sums depend on it, so a resume must keep it
-        _Execution(run, tasks, policy, live or Live()).complete()
+        loading = time.perf_counter() - begun
+        _Execution(run, tasks, policy, live or Live(), loading).complete()
 
 
 @contextmanager
@@ -110,8 +112,11 @@ def _open_record(run: Run, tasks: Tasks, policy: LoadedPolicy | None) -> dict[st
 class _Execution:
     """The work of one run, once everything is open."""
 
-    def __init__(self, run: Run, tasks: Tasks, policy: LoadedPolicy | None, live: Live) -> None:
+    def __init__(
+        self, run: Run, tasks: Tasks, policy: LoadedPolicy | None, live: Live, loading_seconds: float
+    ) -> None:
         self._run = run
+        self._loading_seconds = loading_seconds
         self._live = live
         self._config = run.config
         self._tasks = tasks
@@ -275,6 +280,8 @@ class _Execution:
                 "panels": {self._tasks.test.split: self._tasks.test.digest},
                 "sampled_tokens": metrics[-1]["sampled_tokens_total"] if metrics else 0,
                 "episodes": sum(row["episodes"] for row in metrics),
+                "loading_seconds": self._loading_seconds,
+                "evaluation_seconds": evaluation_seconds,
                 "wall_seconds": sum(row["total"] for row in timing) + evaluation_seconds,
                 "service": dict(
                     sum((Counter(row.get("service", {})) for row in [*timing, self._service()]), Counter())

@@ -12,7 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 from benchmarks.config import ConfigError, RunConfig, Suite
 from benchmarks.evaluate import evaluate_demonstrator, evaluate_policy, totals
 from benchmarks.launch import Failure, Job, cores, launch, share_cores
-from benchmarks.plan import BASELINES, Run, plan, suite_folder
+from benchmarks.plan import EXPERT, Run, plan, suite_folder
 from benchmarks.prepare import (
     LoadedPolicy,
     Tasks,
@@ -74,7 +74,8 @@ def check_all(suite: Suite, runs: Sequence[Run], cache: Path, console: Console) 
     )
     policy = obtain_policy(suite, tasks, cache, console)
     for run in runs:
-        check_unchanged(run, identity(run, tasks, None if run.config.kind == "expert" else policy.record))
+        told = tasks.told_by(run.config.rollout)
+        check_unchanged(run, identity(run, told, None if run.config.kind == "expert" else policy.record))
     return [run for run in runs if not (run.folder / "summary.json").exists()]
 
 
@@ -115,14 +116,19 @@ def obtain_policy(suite: Suite, tasks: Tasks, cache: Path, console: Console) -> 
 def evaluate_once(
     suite: Suite, policy: str | None, data: Path | None, size: int | None, cache: Path, console: Console
 ) -> None:
-    """Play the test panel and print the rates: with `expert`, a model, or by default what the suite starts from."""
+    """Play the test panel and print the rates.
+
+    policy: `expert`, one of the suite's baselines, or a model; by default what training starts from.
+    """
     base = suite.base
-    if policy not in (None, *BASELINES):
+    if policy in suite.baselines:
+        base = base.model_copy(update={"rollout": suite.baselines[policy]})
+    elif policy not in (None, EXPERT):
         base = base.model_copy(update={"policy": base.policy.model_copy(update={"model": policy})})
     if size is not None:
         base = base.model_copy(update={"panels": base.panels.model_copy(update={"test": size})})
     tasks = obtain_tasks(base, data, cache, console)
-    if policy == "expert":
+    if policy == EXPERT:
         rows = evaluate_demonstrator(tasks.world, tasks.test, base.evaluation, seed=base.seed)
     else:
         player = obtain_policy(suite.model_copy(update={"base": base}), tasks, cache, console).policy

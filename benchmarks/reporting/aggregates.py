@@ -16,7 +16,7 @@ from benchmarks.reporting.latex import to_latex
 from benchmarks.reporting.load import Suite, judged
 from benchmarks.reporting.outcomes import (
     EXPERT,
-    WARM_START,
+    UNTRAINED,
     additions,
     bootstrap_generator,
     in_order,
@@ -115,7 +115,7 @@ def aggregates(suites: Sequence[Suite]) -> tuple[Aggregate, ...]:
 def improvements(suites: Sequence[Suite]) -> tuple[Improvement, ...]:
     """Every `base+change` against its base, in every mode."""
     check(suites)
-    names = [name for name in methods(suites) if name != WARM_START]
+    names = [name for name in methods(suites) if name not in UNTRAINED]
     return tuple(_improvement(suites, *pair, mode) for pair in additions(names) for mode in MODES)
 
 
@@ -144,7 +144,7 @@ def _arm(suite: Suite, variant: str, mode: str) -> Arm:
     played = [run.evaluations[mode] for run in suite.of(variant) if mode in run.evaluations]
     rates = [found.rates("success") for found in played if found.usable.any()]
     outcomes = np.stack(rates) if rates else np.empty((0, len(suite.task_ids)))
-    planned = 1 if variant == WARM_START else len(suite.planned_seeds)
+    planned = 1 if variant in UNTRAINED else len(suite.planned_seeds)
     return Arm(outcomes, max(planned, len(outcomes)))
 
 
@@ -192,7 +192,7 @@ def aggregate_table(suites: Sequence[Suite], found: Sequence[Aggregate]) -> Tabl
             f"{_chosen(suites)} A run's success is its rate on its benchmark's panel. IQM: mean of the middle half "
             "of all runs of all benchmarks (of fewer than four runs nothing is cut off: it is the mean); mean: "
             "over benchmarks. Benchmarks weigh equally in both. "
-            f"{_intervals(suites, [one.arms for one in found if one.variant != WARM_START])} "
+            f"{_intervals(suites, [one.arms for one in found if one.variant not in UNTRAINED])} "
             f"Single benchmarks: mean over seeds, and how many. {MISSING}: a benchmark is missing, so there is no "
             "aggregate."
         ),

@@ -17,7 +17,7 @@ from benchmarks.reporting.evaluations import MODES, Evaluation
 from benchmarks.reporting.load import Run, Suite, check_same_ground, check_same_tasks
 from benchmarks.reporting.outcomes import (
     EXPERT,
-    WARM_START,
+    UNTRAINED,
     bootstrap_generator,
     label,
     paired_rates,
@@ -48,7 +48,7 @@ class Side:
     @property
     def single(self) -> str | None:
         """The only trained variant, or the only one at all; None where there are several."""
-        trained = [name for name in self.variants if name not in (WARM_START, EXPERT)]
+        trained = [name for name in self.variants if name not in UNTRAINED]
         found = trained or self.variants
         return found[0] if len(found) == 1 else None
 

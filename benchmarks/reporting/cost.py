@@ -1,4 +1,4 @@
-"""What training took: episodes, tokens, optimiser steps and time of every trained variant."""
+"""What training took: episodes, tokens, optimiser steps and time of every trained variant, part by part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.reporting import stats
 from benchmarks.reporting.cells import MISSING, seeds_cell
 from benchmarks.reporting.load import Run, Suite
-from benchmarks.reporting.outcomes import EXPERT, WARM_START, ArmRow
+from benchmarks.reporting.outcomes import EXPERT, UNTRAINED, ArmRow
 from benchmarks.reporting.tables import Table, csv_text, one_line
 
 COLUMNS = ("method", "quantity", "unit", "mean", "sd_over_seeds", "seeds", "planned_seeds", "per_seed")
@@ -68,20 +68,29 @@ QUANTITIES = (
     Quantity("updates (min)", "seconds", lambda run: _total(row.update for row in run.timing), 1, 60),
     Quantity("wall time (min)", "seconds", lambda run: run.wall_seconds, 1, 60),
 )
+ENDS = (
+    Quantity("loading (min)", "seconds", lambda run: run.loading_seconds, 1, 60),
+    Quantity("evaluation (min)", "seconds", lambda run: run.evaluation_seconds, 1, 60),
+)
+"""Before and after training; shown where any run recorded them."""
 
 
 def cost_table(rows: Sequence[ArmRow], suite: Suite, hardware: str) -> Table:
-    """A row per trained variant."""
-    trained = _trained(rows)
+    """A row per trained variant, and per policy that was judged without training and recorded its time."""
+    shown, quantities = _shown(rows, suite), _quantities(suite)
+    ends = (
+        "Loading (of data and policy, not in the wall time) and evaluation are parts of every run; what was judged "
+        "without training has no others. "
+    )
     return Table(
         title=f"{suite.name}: what training took",
-        columns=("method", *(quantity.name for quantity in QUANTITIES), "seeds"),
-        rows=tuple((row.label, *_cells(suite.of(row.variant)), seeds_cell(row)) for row in trained),
+        columns=("method", *(quantity.name for quantity in quantities), "seeds"),
+        rows=tuple((row.label, *_cells(suite.of(row.variant), quantities), seeds_cell(row)) for row in shown),
         note=(
             "Each run from its start to its evaluation, mean over seeds (± sd over seeds where there are several). "
             "Sampled tokens: all that the policy wrote in training, also in episodes that were not trained on. "
             "Steps per episode: of the agent, in training. Wall time: by the clock, with the evaluation; what else "
-            f"the machine did counts in. Hardware: {hardware}."
+            f"the machine did counts in. {ends if quantities != QUANTITIES else ''}Hardware: {hardware}."
         ),
         wide=True,
     )
@@ -90,8 +99,8 @@ def cost_table(rows: Sequence[ArmRow], suite: Suite, hardware: str) -> Table:
 def cost_csv(rows: Sequence[ArmRow], suite: Suite) -> str:
     """Long form, one quantity of one variant a line; empty where it was not recorded."""
     lines: list[Sequence[object]] = []
-    for row in _trained(rows):
-        for quantity in QUANTITIES:
+    for row in _shown(rows, suite):
+        for quantity in _quantities(suite):
             known = _known(suite.of(row.variant), quantity)
             spread = stats.spread(known) if known else None
             numbers = ("", "") if spread is None else (_exact(spread.mean), _exact(spread.sd))
@@ -101,12 +110,24 @@ def cost_csv(rows: Sequence[ArmRow], suite: Suite) -> str:
     return csv_text(COLUMNS, lines)
 
 
-def _trained(rows: Sequence[ArmRow]) -> list[ArmRow]:
-    return [row for row in rows if row.variant not in (WARM_START, EXPERT)]
+def _quantities(suite: Suite) -> tuple[Quantity, ...]:
+    """Those that every run has, with its ends where any run recorded them."""
+    recorded = any(quantity.of(run) is not None for run in suite.runs for quantity in ENDS)
+    return (*QUANTITIES, *ENDS) if recorded else QUANTITIES
 
 
-def _cells(runs: Sequence[Run]) -> list[str]:
-    return [_cell(quantity, _known(runs, quantity), len(runs)) for quantity in QUANTITIES]
+def _shown(rows: Sequence[ArmRow], suite: Suite) -> list[ArmRow]:
+    """Trained variants, and policies without training whose time is known; the demonstrator is no policy."""
+    return [
+        row
+        for row in rows
+        if row.variant not in UNTRAINED
+        or (row.variant != EXPERT and any(_known(suite.of(row.variant), quantity) for quantity in ENDS))
+    ]
+
+
+def _cells(runs: Sequence[Run], quantities: Sequence[Quantity]) -> list[str]:
+    return [_cell(quantity, _known(runs, quantity), len(runs)) for quantity in quantities]
 
 
 def _cell(quantity: Quantity, known: Sequence[float], runs: int) -> str:

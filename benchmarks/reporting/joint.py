@@ -16,11 +16,13 @@ from benchmarks.reporting.main_tables import ERRORED, ONE_SEED
 from benchmarks.reporting.outcomes import (
     EXPERT,
     TABLE_1,
+    UNTRAINED,
     WARM_START,
     ArmRow,
     arm_row,
     in_order,
     label,
+    start,
     variants,
 )
 from benchmarks.reporting.paper import PaperRow, footnotes, marks_of
@@ -163,8 +165,9 @@ def _joint(title: str, blocks: Sequence[Block], ours: Sequence[Ours], says: str 
 
 def _our_rows(blocks: Sequence[Block], ours: Ours) -> list[tuple[str, ...]]:
     there = [name for given in ours.given if given is not None for name in given.rows]
-    trained = in_order(name for name in (*ours.methods, *there) if name not in (WARM_START, EXPERT))
-    return [_our_row(blocks, ours, name) for name in (WARM_START, *trained, EXPERT)]
+    trained = in_order(name for name in (*ours.methods, *there) if name not in UNTRAINED)
+    starts = in_order(start(given.suite) for given in ours.given if given is not None) or [WARM_START]
+    return [_our_row(blocks, ours, name) for name in (*starts, *trained, EXPERT)]
 
 
 def _our_row(blocks: Sequence[Block], ours: Ours, method: str) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ class Run:
     """Of each iteration; empty where it was not recorded."""
     wall_seconds: float | None = None
     """Of all iterations and the evaluation."""
+    loading_seconds: float | None = None
+    evaluation_seconds: float | None = None
 
     @property
     def step_file(self) -> Path:
@@ -261,6 +263,8 @@ def load_run(folder: Path, info: RunInfo) -> Run:
         types,
         tuple(rows(TimingRow, timing)) if timing.exists() else (),
         summary.wall_seconds,
+        summary.loading_seconds,
+        summary.evaluation_seconds,
     )
 
 

@@ -14,10 +14,11 @@ from benchmarks.reporting.load import Run, Suite
 from benchmarks.reporting.settings import split
 from benchmarks.reporting.stats import Array, Interval, PValue, Spread
 
-WARM_START, EXPERT = "warm-start", "expert"
+WARM_START, ZERO_SHOT, FEW_SHOT, EXPERT = "warm-start", "zero-shot", "few-shot", "expert"
+UNTRAINED = (WARM_START, ZERO_SHOT, FEW_SHOT, EXPERT)
 METHODS = {"grpo": "GRPO", "dapo": "DAPO"}
 ADDITIONS = {"scaling": "gradient scaling", "bonus": "future bonus", "empg": "EMPG"}
-LABELS = {WARM_START: "warm start"}
+LABELS = {WARM_START: "warm start", ZERO_SHOT: "zero-shot", FEW_SHOT: "few-shot"}
 for _name, _label in METHODS.items():
     LABELS |= {_name: _label} | {
         f"{_name}+{change}": f"{_label}+{added}" for change, added in ADDITIONS.items()
@@ -132,13 +133,22 @@ def variants(suite: Suite) -> tuple[str, ...]:
     Well-known ones are always in the same order, others as their suite lists them.
     """
     started = {run.info.variant for run in suite.runs} | {info.variant for info in suite.incomplete}
-    expected = {WARM_START, *(suite.variants or TABLE_1), *started} - {EXPERT}
+    expected = {start(suite), *(suite.variants or TABLE_1), *started} - {EXPERT}
     return (*in_order((*suite.variants, *sorted(expected))), EXPERT)
 
 
 def trained_variants(suite: Suite) -> tuple[str, ...]:
-    """The same without the two that are not trained."""
-    return tuple(name for name in variants(suite) if name not in (WARM_START, EXPERT))
+    """The same without those that are not trained."""
+    return tuple(name for name in variants(suite) if name not in UNTRAINED)
+
+
+def start(suite: Suite) -> str:
+    """What training starts from: a warm start, or a given model with as many examples as in training."""
+    trained = [info.config for info in suite.infos if info.kind == "train"]
+    for config in trained or [info.config for info in suite.infos if info.kind == "base"]:
+        if config.policy.model is not None:
+            return FEW_SHOT if config.rollout.shots else ZERO_SHOT
+    return WARM_START
 
 
 def in_order(methods: Iterable[str]) -> list[str]:
@@ -156,7 +166,7 @@ def additions(methods: Sequence[str]) -> list[tuple[str, str]]:
 def arm_row(suite: Suite, variant: str) -> ArmRow:
     """Summarise a variant's complete runs; with none of them every measure is None."""
     runs = suite.of(variant)
-    trained = variant not in (WARM_START, EXPERT)
+    trained = variant not in UNTRAINED
     evaluations = [found for run in runs for found in run.evaluations.values()]
     return ArmRow(
         variant=variant,
@@ -212,9 +222,10 @@ def _measure(evaluations: Sequence[Evaluation], what: What) -> Measure | None:
 
 
 def comparisons(suite: Suite) -> tuple[Comparison, ...]:
-    """Every trained variant against the warm start, then every `base+change` against its base."""
-    names = trained_variants(suite)
-    pairs = [*((name, WARM_START) for name in names), *additions(names)]
+    """Every trained variant against where it started, then every `base+change` against its base."""
+    names, origin = trained_variants(suite), start(suite)
+    others = [name for name in variants(suite) if name in UNTRAINED and name not in (origin, EXPERT)]
+    pairs = [*((name, origin) for name in (*others, *names)), *additions(names)]
     return corrected([compare(suite, treated, reference) for treated, reference in pairs])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.reporting.cells import MISSING, mean_cell, points
 from benchmarks.reporting.load import Suite
-from benchmarks.reporting.outcomes import ADDITIONS, EXPERT, WARM_START, ArmRow, Comparison, in_order, label
+from benchmarks.reporting.outcomes import ADDITIONS, UNTRAINED, ArmRow, Comparison, in_order, label
 from benchmarks.reporting.paper import TABLES, PaperRow, footnotes, marks_of, source
 from benchmarks.reporting.tables import Table
 
@@ -81,7 +81,7 @@ def _lines(
     """Every method, then what was added to one."""
     columns, printed = suite.columns, TABLES[suite.columns.paper_table]
     shown = [*columns.parts, *columns.measures]
-    ours = {row.variant: row for row in rows if row.variant not in (WARM_START, EXPERT)}
+    ours = {row.variant: row for row in rows if row.variant not in UNTRAINED}
     theirs = {(row.base, row.method): row for row in paper}
     methods = in_order((*(row.method for row in paper), *ours))
     lines = []

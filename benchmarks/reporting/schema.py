@@ -51,6 +51,14 @@ class _Evaluation(Record):
     checkpoint: Literal["last", "best-on-dev"] = "last"
 
 
+class _Policy(Record):
+    model: str | None = None
+
+
+class _Rollout(Record):
+    shots: int = 0
+
+
 class _Config(Record):
     benchmark: str
     kind: str | None = None
@@ -59,6 +67,8 @@ class _Config(Record):
     iterations: int | None = None
     learner: _Learner | None = None
     evaluation: _Evaluation = _Evaluation()
+    policy: _Policy = _Policy()
+    rollout: _Rollout = _Rollout()
 
 
 class _TaskTypes(Record):
@@ -70,7 +80,7 @@ class RunInfo(Record):
 
     suite: str
     run: str
-    kind: Literal["train", "warm_start", "expert"]
+    kind: Literal["train", "warm_start", "base", "expert"]
     variant: str
     seed: int
     scale: str
@@ -183,6 +193,9 @@ class Summary(Record):
     """The digest of each panel that was evaluated, by split."""
     wall_seconds: float | None = None
     """Of all iterations and the evaluation."""
+    loading_seconds: float | None = None
+    """Of opening data and policy, by the process that ended the run."""
+    evaluation_seconds: float | None = None
     service: dict[str, int] = {}
     """What was asked of servers, and what failed, by kind."""
 

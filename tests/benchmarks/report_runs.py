@@ -11,6 +11,7 @@ from rich.console import Console
 
 from benchmarks import records
 from benchmarks.evaluate import totals
+from benchmarks.plan import UNTRAINED
 from benchmarks.reporting.report import Report, write_report
 
 PANEL = "a" * 64
@@ -37,7 +38,7 @@ def add_run(
 
     `changes` replace keys of run.json.
     """
-    kind = {"warm-start": "warm_start", "expert": "expert"}.get(variant, "train")
+    kind = UNTRAINED.get(variant, "train")
     folder = suite / f"webshop-{variant.replace('+', '-')}-s{seed}"
     folder.mkdir(parents=True)
     record: dict[str, Any] = {

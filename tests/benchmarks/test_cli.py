@@ -79,7 +79,7 @@ def test_a_report_of_nothing_is_refused_in_one_line(capsys, tiny_suite, tmp_path
 def test_the_plan_lists_every_run_and_how_far_it_is(capsys, tiny_suite, tmp_path):
     code, out, _ = call(capsys, "plan", tiny_suite, "--seeds", 2, "--results", tmp_path)
     assert code == 0
-    for name in ("webshop-warm-start", "webshop-expert", "webshop-grpo-empg-s0", "webshop-dapo-s1"):
+    for name in ("webshop-zero-shot", "webshop-expert", "webshop-grpo-empg-s0", "webshop-dapo-s1"):
         assert name in out
     assert out.count("not begun") == 6
 

@@ -131,7 +131,7 @@ def test_failed_tries_are_counted_in_the_summary_and_the_report_and_failed_queri
         url,
         _,
     ):
-        broken = planned(tmp_path / "broken", policy, url, "deepsearch-warm-start")
+        broken = planned(tmp_path / "broken", policy, url, "deepsearch-zero-shot")
         execute(broken, tmp_path)
     rows = evaluations(broken)
     assert {row["end"] for row in rows} == {"error"}

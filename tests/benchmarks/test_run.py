@@ -260,7 +260,7 @@ def test_an_unwritable_results_folder_is_refused_before_any_work(tiny_suite, tmp
         execute(planned(tiny_suite, tmp_path / "results"), tmp_path / "cache")
 
 
-@pytest.mark.parametrize("name", ["webshop-warm-start", "webshop-expert"])
+@pytest.mark.parametrize("name", ["webshop-zero-shot", "webshop-expert"])
 def test_a_baseline_run_only_evaluates(tiny_suite, tmp_path, name):
     run = planned(tiny_suite, tmp_path, name)
     execute(run, tmp_path / "cache")

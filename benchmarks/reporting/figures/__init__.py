@@ -12,6 +12,7 @@ from benchmarks.reporting.figures import bars, credit, curves, entropy, gradient
 from benchmarks.reporting.figures.arms import Arm, arms_of, subject
 from benchmarks.reporting.figures.style import Chart
 from benchmarks.reporting.load import Run, Suite
+from benchmarks.reporting.outcomes import WARM_START, start
 
 NAMES = (
     "learning_curve", "learning_curve_tokens", "kl_loss", "entropy_change", "credit", "gradient_norm",
@@ -46,7 +47,7 @@ def charts(suite: Suite) -> tuple[Chart, ...]:
     found = (
         curves.learning_chart(arms, about),
         curves.token_chart(arms, about),
-        curves.kl_chart(arms, about),
+        curves.kl_chart(arms, about, "warm start" if start(suite) == WARM_START else "given model"),
         *_of_steps(arms, about),
         gradient_norm.chart([gradient_norm.probed(arm) for arm in arms], about),
         gradient_variance.chart(arms, about),

@@ -109,8 +109,8 @@ def _check_rising(run: Run) -> None:
         before = now
 
 
-def kl_chart(arms: Sequence[Arm], about: str) -> Chart:
-    """KL loss at every update (the paper's Figure 2): each seed's raw points."""
+def kl_chart(arms: Sequence[Arm], about: str, origin: str = "warm start") -> Chart:
+    """KL loss at every update (the paper's Figure 2): each seed's raw points. origin: what training starts from."""
     curves = [metric(arm, lambda row: row.kl_loss) for arm in arms]
 
     def draw(figure: Figure) -> None:
@@ -127,7 +127,7 @@ def kl_chart(arms: Sequence[Arm], about: str) -> Chart:
         name="kl_loss",
         title="KL loss per update",
         note=sentence(
-            "KL loss of every update: k3 estimate of KL(policy ‖ warm start), mean over the trained tokens; the same "
+            f"KL loss of every update: k3 estimate of KL(policy ‖ {origin}), mean over the trained tokens; the same "
             "estimator and weighting for all variants, nothing smoothed.",
             _points(curves, "mean over seeds"),
             about,
