@@ -14,6 +14,8 @@ GAMES    ?=
 SEED     ?= 0
 SHARD    ?= 1/1
 JOBS     ?=
+PROCESSES ?=
+PARALLEL ?=
 MODEL    ?=
 DTYPE    ?=
 LORA     ?=
@@ -34,6 +36,7 @@ BIN  := $(VENV)/bin
 SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 GIVEN   = $(if $(filter file,$(origin SUITE)),,$(SUITE))
 RUN     = $(CHOICES) $(CHANGES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) \
+          $(if $(PROCESSES),--processes $(PROCESSES)) $(if $(PARALLEL),--parallel $(PARALLEL)) \
           $(if $(TENSORBOARD),--tensorboard) $(if $(WANDB),--wandb)
 NEEDS   = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb) \
           $(if $(filter smollm2,$(MODEL)),$(VENV)/smollm2)
@@ -49,6 +52,7 @@ help:  ## list the targets and their variables
 	@echo
 	@echo "variables: SCALE=default|smoke  SEEDS=1  DATA=folder of official files  JOBS=runs at a time"
 	@echo "           MODEL=folder|Hugging Face id|smollm2  DTYPE=bfloat16  LORA=rank  ROLLOUT=vllm  PROMPT=react  SHOTS=2"
+	@echo "           PROCESSES=GPUs of a run  PARALLEL=ddp|fsdp2"
 	@echo "           TENSORBOARD=1, WANDB=1: show runs while they train"
 	@echo "           RESULTS=results  PYTHON=python3  PIP_ARGS='options for pip install'"
 

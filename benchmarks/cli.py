@@ -39,6 +39,12 @@ TensorBoard = Annotated[
     bool, typer.Option("--tensorboard", help="Also write TensorBoard event files beside each run's records.")
 ]
 WandB = Annotated[bool, typer.Option("--wandb", help="Also show each run in Weights & Biases.")]
+Several = Annotated[
+    int, typer.Option(min=1, help="Processes of a run, on a GPU each; on a machine without one, of the CPU.")
+]
+Parallel = Annotated[
+    str, typer.Option(help="Whether each process holds all weights (ddp) or a part of them (fsdp2).")
+]
 RunName = Annotated[str, typer.Argument(help="Name of the run, as `plan` lists it.")]
 
 
@@ -54,15 +60,19 @@ def run(
     tensorboard: TensorBoard = False,
     wandb: WandB = False,
     results: Results = Path("results"),
+    processes: Several = 1,
+    parallel: Parallel = "ddp",
 ) -> None:
     """Make every run of a suite complete, several at a time, then write its report."""
     from benchmarks.live import live_view
+    from benchmarks.processes import check
     from benchmarks.suite import complete_suite
 
+    kind = check(processes, parallel)
     boards = boards_of(tensorboard, wandb)
     live_view(boards)  # a missing package is said now
     loaded = load_suite(suite, scale, official=data is not None, overrides=overrides)
-    complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console, boards)
+    complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console, boards, processes, kind)
 
 
 @app.command("run-one")
@@ -76,19 +86,29 @@ def run_one(
     tensorboard: TensorBoard = False,
     wandb: WandB = False,
     results: Results = Path("results"),
+    processes: Several = 1,
+    parallel: Parallel = "ddp",
     tied: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Make one run complete, in this process."""
+    """Make one run complete, in this process or in several that this one, torchrun or `accelerate launch` starts."""
+    from benchmarks import processes as several
     from benchmarks.launch import tie_to_launcher
-    from benchmarks.live import live_view
+    from benchmarks.live import Live, live_view
     from benchmarks.run import execute
 
     if tied:
         tie_to_launcher()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    kind = several.check(max(processes, several.launched()), parallel)
     loaded = load_suite(suite, scale, official=data is not None, overrides=overrides)
+    chosen = find(loaded, name, data, results)
     live = live_view(boards_of(tensorboard, wandb))
-    execute(find(loaded, name, data, results), cache_folder(results), live)
+    if processes > several.launched():
+        several.start(processes, sys.argv[1:])
+        return
+    with several.joined(kind) as team:
+        level = logging.INFO if team.is_main else logging.WARNING
+        logging.basicConfig(level=level, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+        execute(chosen, cache_folder(results), live if team.is_main else Live(), team)
 
 
 @app.command("plan")

@@ -8,10 +8,12 @@ from typing import Any, Literal
 
 from agents.policies.base import Policy, Sampling
 from agents.prompts import Prompts
-from agents.rollout import Episode, RolloutConfig, rollout
+from agents.rollout import Episode, RolloutConfig
 from agents.trajectory import Trajectory
 from benchmarks.config import Evaluation
+from benchmarks.processes import play
 from benchmarks.seeding import Stream
+from empg.parallel import ALONE, Processes
 from envs.base import EnvError, TaskPanel, World
 
 Mode = Literal["sampled", "greedy"]
@@ -48,14 +50,16 @@ def evaluate_policy(
     seed: int,
     iteration: int,
     on_done: OnDone | None = None,
+    processes: Processes = ALONE,
 ) -> list[Row]:
     """Play the panel at temperature 1 and greedily, as `evaluation.modes` asks.
 
-    seed: of the sampled episodes; iteration: how many updates the policy has behind it.
+    seed: of the sampled episodes; iteration: how many updates the policy has behind it. Several processes play a share
+    each, and all get all rows.
     """
     rows: list[Row] = []
     for mode in evaluation.modes:
-        trajectories = rollout(
+        trajectories = play(
             policy,
             world.make_env,
             episodes_of(mode, panel, evaluation),
@@ -63,6 +67,7 @@ def evaluate_policy(
             prompts=prompts,
             seed=seed,
             on_done=None if on_done is None else lambda _: on_done(),
+            processes=processes,
         )
         rows += [_row(trajectory, panel, mode, iteration) for trajectory in trajectories]
     return rows

@@ -1,127 +1,107 @@
-"""One run in one process: check everything, train, evaluate and record, going on where a kill stopped it."""
+"""One run: check everything, train, evaluate and record, going on where a kill stopped it.
+
+Of several processes all do the same work in the same order, each its share of it; the main one alone writes.
+"""
 
 from __future__ import annotations
 
-import fcntl
+import copy
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from agents.rollout import rollout
 from agents.trajectory import Trajectory
 from benchmarks import records, selection
-from benchmarks.config import ConfigError
 from benchmarks.evaluate import Row, evaluate_demonstrator, evaluate_policy, totals
+from benchmarks.folder import locked, open_record, team
 from benchmarks.live import Live
 from benchmarks.parts import forget_parts, join_parts, write_parts
 from benchmarks.plan import Run
 from benchmarks.prepare import (
-    ROOT,
     LoadedPolicy,
     Tasks,
-    check_unchanged,
     check_writable,
-    choose_device,
-    identity,
     open_policy,
     open_tasks,
 )
+from benchmarks.processes import play
 from benchmarks.progress import Reporter, Status
 from benchmarks.tasks import train_episodes
 from empg.checkpoint import latest
 from empg.collection import Collected
+from empg.parallel import ALONE, Processes
+from empg.sharding import take_over
 from empg.trainer import IterationOutcome, Learner
 from envs.base import EnvError
 
 log = logging.getLogger(__name__)
 
 METRICS, EPISODES, TIMING, EVAL = "metrics.jsonl", "episodes.jsonl", "timing.jsonl", "eval.jsonl"
-RUN, SUMMARY, CHECKPOINTS, GRADIENTS = "run.json", "summary.json", "checkpoints", "gradients.jsonl"
+SUMMARY, CHECKPOINTS, GRADIENTS = "summary.json", "checkpoints", "gradients.jsonl"
 UPDATE_WEIGHT = 2
 """A training episode costs about as much to learn from as to play; used for estimates of time only."""
 
 
-def execute(run: Run, cache: Path, live: Live | None = None) -> None:
+def execute(run: Run, cache: Path, live: Live | None = None, processes: Processes = ALONE) -> None:
     """Make one run complete. `cache` holds warm-start policies and large data that were prepared before.
 
     Raises `ConfigError` before any work: bad data, an impossible panel, a policy without chat template, a
     folder that cannot be written, that another process works in, or that holds a run with other settings.
     """
     disable_progress_bar()  # transformers' own bars would fill the log
-    check_writable(run.folder.parent)
-    run.folder.mkdir(exist_ok=True)
-    with _locked(run.folder):
-        if (run.folder / SUMMARY).exists():
+    with ExitStack() as stack:
+        if processes.is_main:
+            check_writable(run.folder.parent)
+            run.folder.mkdir(exist_ok=True)
+            stack.enter_context(locked(run.folder))
+        if processes.from_main((run.folder / SUMMARY).exists()):
             log.info("%s is complete", run.name)
             return
         begun = time.perf_counter()
-        tasks = open_tasks(run.config, run.data, cache)
-        policy = None if run.config.kind == "expert" else open_policy(run.config, tasks, cache)
-        record = _open_record(run, tasks, policy)
+        with processes.main_first():
+            tasks = open_tasks(run.config, run.data, cache)
+            policy = None if run.config.kind == "expert" else open_policy(run.config, tasks, cache)
+        record = processes.from_main(
+            open_record(run, tasks, policy, processes) if processes.is_main else None
+        )
+        assert record is not None  # the main process has it
         torch.set_num_threads(record["device"]["threads"])  # sums depend on it, so a resume must keep it
         loading = time.perf_counter() - begun
-        _Execution(run, tasks, policy, live or Live(), loading).complete()
+        _Execution(run, tasks, policy, live or Live(), loading, processes).complete()
+        processes.barrier()
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep a second process out of a run's folder; the system lifts the lock when this one ends."""
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(
-                f"{folder}: another process is working on this run; wait for it or stop it"
-            ) from None
-        yield
-
-
-def _open_record(run: Run, tasks: Tasks, policy: LoadedPolicy | None) -> dict[str, Any]:
-    """Write `run.json`, or find the one of an earlier try."""
-    new = identity(run, tasks, None if policy is None else policy.record)
-    if (old := check_unchanged(run, new)) is not None:
-        return old
-    device = choose_device()
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    record = {
-        "format": 1,
-        "suite": run.suite,
-        "run": run.name,
-        "kind": run.config.kind,
-        "variant": run.config.variant,
-        "seed": run.config.seed,
-        "scale": run.scale,
-        "variants": list(run.variants),
-        "digest": records.digest(new),
-        "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
-        "policy_origin": None if policy is None else policy.origin,
-        **new,
-        **records.provenance(ROOT),
-    }
-    records.write_json(run.folder / RUN, record)
-    return record
+def _silent(_status: Status, *, now: bool = False) -> None:
+    """Stands for a reporter where another process reports."""
 
 
 class _Execution:
     """The work of one run, once everything is open."""
 
     def __init__(
-        self, run: Run, tasks: Tasks, policy: LoadedPolicy | None, live: Live, loading_seconds: float
+        self,
+        run: Run,
+        tasks: Tasks,
+        policy: LoadedPolicy | None,
+        live: Live,
+        loading_seconds: float,
+        processes: Processes,
     ) -> None:
         self._run = run
         self._loading_seconds = loading_seconds
         self._live = live
+        self._processes = processes
         self._config = run.config
         self._tasks = tasks
         self._policy = policy
-        self._report = Reporter(run.folder)
+        self._report = Reporter(run.folder) if processes.is_main else _silent
         self._counted = Counter(tasks.world.counts())
         evaluation = run.config.evaluation
         per_task = sum(evaluation.samples if mode == "sampled" else 1 for mode in evaluation.modes)
@@ -138,31 +118,56 @@ class _Execution:
             self._train()
         begun = time.perf_counter()
         rows = self._evaluate()
-        records.write_jsonl(self._run.folder / EVAL, rows)
-        self._summarise(rows, time.perf_counter() - begun)
+        seconds, service = time.perf_counter() - begun, self._service()
+        if self._processes.is_main:
+            records.write_jsonl(self._run.folder / EVAL, rows)
+            self._summarise(rows, seconds, service)
 
     def _train(self) -> None:
         assert self._policy is not None
         assert self._config.learner is not None
         folder = self._run.folder
-        learner = Learner(self._policy.model, self._config.learner, pad_id=self._policy.pad_id)
+        learner = Learner(
+            self._to_train(self._policy),
+            self._config.learner,
+            pad_id=self._policy.pad_id,
+            processes=self._processes,
+        )
         start = learner.restore(folder / CHECKPOINTS) if latest(folder / CHECKPOINTS) else 0
-        self._policy.policy.update()
-        forget_after(folder, start)
-        self._live.follow(folder / METRICS)
+        self._hand_over(learner)
+        if self._processes.is_main:
+            forget_after(folder, start)
+            self._live.follow(folder / METRICS)
         log.info("%s: iterations %d to %d", self._run.name, start, self._config.iterations)
         for iteration in range(start, self._config.iterations):
             self._say(iteration, f"iteration {iteration + 1}/{self._config.iterations}")
             begun = time.perf_counter()
             outcome = learner.iterate(iteration, self._collect)
-            self._policy.policy.update()
+            self._hand_over(learner)
             seconds = time.perf_counter() - begun
             self._record(iteration, outcome, seconds)
             self._look(iteration)
             learner.save(folder / CHECKPOINTS)
             log.info("%s", _headline(iteration, outcome, seconds))
         self._choose()
-        self._policy.save(folder / "policy")
+        if self._processes.is_main:
+            self._policy.save(folder / "policy")
+
+    def _to_train(self, policy: LoadedPolicy) -> Any:
+        """The model for the learner: the one that plays, or a copy to be divided between the processes."""
+        if not self._processes.shards:
+            return policy.model
+        device = policy.model.device
+        copied = copy.deepcopy(policy.model.to("cpu"))  # a GPU need not hold it and what is made of it
+        policy.model.to(device)
+        return copied
+
+    def _hand_over(self, learner: Learner) -> None:
+        """Let the policy play with the learner's present weights."""
+        assert self._policy is not None
+        if self._processes.shards:
+            take_over(self._policy.model, learner.weights())
+        self._policy.policy.update()
 
     def _look(self, iteration: int) -> None:
         """Play the dev panel where it chooses the weights and its turn has come."""
@@ -180,9 +185,11 @@ class _Execution:
             prompts=self._tasks.prompts,
             seed=self._config.seed,
             iteration=iteration + 1,
+            processes=self._processes,
         )
         look = {"iteration": iteration, **totals(rows)[dev.split]["sampled"]}
-        selection.note(self._run.folder, look, self._policy.model)
+        if self._processes.is_main:
+            selection.note(self._run.folder, look, self._policy.model)
 
     def _choose(self) -> None:
         """Take the weights that are to be judged."""
@@ -211,42 +218,48 @@ class _Execution:
             groups=batch.groups_per_batch,
             group_size=batch.group_size,
         )
-        return rollout(
+        return play(
             self._policy.policy,
             self._tasks.world.make_env,
             episodes,
             self._config.rollout,
             prompts=self._tasks.prompts,
             seed=self._config.seed,
+            processes=self._processes,
         )
 
     def _record(self, iteration: int, outcome: IterationOutcome, seconds: float) -> None:
         """Everything about an iteration; the checkpoint that follows makes it final."""
-        folder = self._run.folder
+        folder, service = self._run.folder, self._service()
+        if not self._processes.is_main:
+            return
         records.append_jsonl(folder / EPISODES, [episode_row(iteration, each) for each in outcome.collected])
         if outcome.records is not None:
             assert self._policy is not None
             write_parts(folder, self._run.name, iteration, outcome.records, self._policy.texts_of)
             if outcome.records.variances is not None:
                 records.append_jsonl(folder / GRADIENTS, [outcome.records.variances])
-        timing = {"iteration": iteration, "total": seconds, **outcome.seconds, **self._service()}
+        timing = {"iteration": iteration, "total": seconds, **outcome.seconds, **service}
+        timing |= team(self._processes)
         records.append_jsonl(folder / TIMING, [timing])
         records.append_jsonl(folder / METRICS, [outcome.metrics])
         self._live.follow(folder / METRICS)
 
     def _service(self) -> dict[str, dict[str, int]]:
         """What was asked of servers since the last call; nothing where there are none."""
-        now = Counter(self._tasks.world.counts())
+        now = Counter[str]()
+        for counts in self._processes.gather_objects(self._tasks.world.counts()):
+            now.update(counts)
         new, self._counted = now - self._counted, now
         return {"service": dict(new)} if now else {}
 
     def _evaluate(self) -> list[Row]:
         done = 0
+        planned = int(self._total - self._training)
 
         def on_done() -> None:
             nonlocal done
-            done += 1
-            planned = int(self._total - self._training)
+            done = min(done + self._processes.count, planned)  # the others are about as far
             self._report(Status(f"evaluating {done}/{planned}", self._training + done, self._total))
 
         seed, evaluation, panel = self._config.seed, self._config.evaluation, self._tasks.test
@@ -262,9 +275,12 @@ class _Execution:
             seed=seed,
             iteration=self._judged,
             on_done=on_done,
+            processes=self._processes,
         )
 
-    def _summarise(self, rows: Sequence[Row], evaluation_seconds: float) -> None:
+    def _summarise(
+        self, rows: Sequence[Row], evaluation_seconds: float, service: dict[str, dict[str, int]]
+    ) -> None:
         folder = self._run.folder
         if self._config.kind == "train":
             join_parts(folder)
@@ -284,7 +300,7 @@ class _Execution:
                 "evaluation_seconds": evaluation_seconds,
                 "wall_seconds": sum(row["total"] for row in timing) + evaluation_seconds,
                 "service": dict(
-                    sum((Counter(row.get("service", {})) for row in [*timing, self._service()]), Counter())
+                    sum((Counter(row.get("service", {})) for row in [*timing, service]), Counter())
                 ),
             },
         )
@@ -295,6 +311,8 @@ class _Execution:
         log.info("%s: %s", self._run.name, ", ".join(rates))
 
     def _say(self, iteration: int, stage: str) -> None:
+        if not self._processes.is_main:
+            return
         done = self._training * iteration / self._config.iterations
         rows = records.read_jsonl(self._run.folder / METRICS)
         note = f"success {rate(rows[-1]['success'])}" if rows else ""

@@ -26,6 +26,7 @@ from benchmarks.progress import display
 from benchmarks.publish import publish_report
 from benchmarks.reporting.stats import wilson
 from benchmarks.warm_start import store
+from empg.parallel import Kind
 
 
 def complete_suite(
@@ -37,25 +38,32 @@ def complete_suite(
     jobs: int | None,
     console: Console,
     live: Sequence[str] = (),
+    processes: int = 1,
+    kind: Kind = "ddp",
 ) -> None:
     """Make every run complete, then write the report.
 
     source: the suite as named on the command line, for the runs' own processes. live: the boards that show them while
-    they train. Raises `ConfigError` before any run starts when one of them could not; `SystemExit(1)` after all others
-    ended when some failed.
+    they train. processes, kind: of each run; with several, one run at a time unless `jobs` says more. Raises
+    `ConfigError` before any run starts when one of them could not; `SystemExit(1)` after all others ended when some
+    failed.
     """
     disable_progress_bar()  # transformers' own bars; this package shows progress itself
     runs = plan(suite, seeds, data, results)
     missing = check_all(suite, runs, results / "cache", console)
-    parallel, threads = share_cores(jobs, len(missing), cores())
+    several = processes > 1
+    parallel, threads = share_cores(
+        jobs or (1 if several else None), len(missing), max(1, cores() // processes)
+    )
     if missing:
         console.print(
             f"{suite.name} ({suite.scale}): {len(runs)} runs, {len(runs) - len(missing)} complete; "
-            f"{parallel} at a time with {threads} thread{'s' if threads > 1 else ''} each",
+            f"{parallel} at a time with {f'{processes} processes of ' if several else ''}"
+            f"{threads} thread{'s' if threads > 1 else ''} each",
             highlight=False,
         )
     with display(console) as shown:
-        work = [job(run, source, suite.scale, results, live) for run in missing]
+        work = [job(run, source, suite.scale, results, live, processes, kind) for run in missing]
         failures = launch(work, parallel=parallel, threads=threads, display=shown)
     describe(failures)
     publish_report(suite_folder(suite, data, results), results, console)
@@ -79,14 +87,24 @@ def check_all(suite: Suite, runs: Sequence[Run], cache: Path, console: Console) 
     return [run for run in runs if not (run.folder / "summary.json").exists()]
 
 
-def job(run: Run, source: str, scale: str, results: Path, live: Sequence[str] = ()) -> Job:
-    """The process that makes one run complete."""
+def job(
+    run: Run,
+    source: str,
+    scale: str,
+    results: Path,
+    live: Sequence[str] = (),
+    processes: int = 1,
+    kind: Kind = "ddp",
+) -> Job:
+    """The command that makes one run complete."""
     command = [sys.executable, "-m", "benchmarks", "run-one", source, run.name, "--tied"]
     command += ["--scale", scale, "--results", str(results)]
     if run.data is not None:
         command += ["--data", str(run.data)]
     command += run.overrides.arguments()
     command += [f"--{board}" for board in live]
+    if processes > 1 and run.config.kind != "expert":  # the script plays in a moment
+        command += ["--processes", str(processes), "--parallel", kind]
     return Job(run.name, run.folder, tuple(command))
 
 

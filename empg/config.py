@@ -143,7 +143,7 @@ class LearnerConfig:
     token_groups: int = 0
     """Groups of each batch whose tokens are recorded one by one; they cost disk, not time."""
     probe: ProbeConfig | None = None
-    """None measures no gradients of single steps."""
+    """None measures no gradients of single steps; nor are any measured where weights are sharded."""
     seed: int = 0
     """Names the mini-batch order, together with iteration and epoch, and the steps that are probed."""
 

@@ -22,6 +22,10 @@ _BUCKET = 1 << 26
 """Numbers that one reduction of gradients moves; a bound on the memory that it takes."""
 
 
+class PeerLost(RuntimeError):
+    """Another process ended, or does something else than this one."""
+
+
 class Processes:
     """A process on its own; `Launched` is one of several."""
 
@@ -88,7 +92,9 @@ class Launched(Processes):
 
     def sum_tensor(self, tensor: Tensor) -> Tensor:
         """The sum over all processes, on the tensor's own device."""
-        summed: Tensor = self._accelerator.reduce(tensor.to(self._accelerator.device), "sum")
+        there = tensor.to(self._accelerator.device)
+        with _meeting():
+            summed: Tensor = self._accelerator.reduce(there, "sum")
         return summed.to(tensor.device)
 
     def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
@@ -105,11 +111,21 @@ class Launched(Processes):
         """Values travel pickled, between these processes alone."""
         from accelerate.utils import gather_object
 
-        return list(gather_object([value]))
+        with _meeting():
+            return list(gather_object([value]))
 
     def barrier(self) -> None:
         """Wait until all are here."""
-        self._accelerator.wait_for_everyone()
+        with _meeting():
+            self._accelerator.wait_for_everyone()
+
+
+@contextmanager
+def _meeting() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # gloo and NCCL have no class of their own for it
+        raise PeerLost(f"the processes did not meet: {error}") from error
 
 
 def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:

@@ -5,7 +5,7 @@ A sharded tensor is a `DTensor`. Whatever puts one together must be called by al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -72,6 +72,14 @@ def full_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Parameters and persistent buffers by name, each whole, one at a time; of tied ones the first name only."""
     for name, tensor in checkpoint.model_tensors(model).items():
         yield name, checkpoint.whole(tensor)
+
+
+def take_over(model: nn.Module, weights: Iterable[tuple[str, Tensor]]) -> None:
+    """Copy named weights into a model that holds its own whole, in place."""
+    own = checkpoint.model_tensors(model)
+    with torch.no_grad():
+        for name, value in weights:
+            own[name].copy_(value)
 
 
 def _device_type() -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import logging
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -84,6 +85,9 @@ __all__ = [
 ]
 
 
+logger = logging.getLogger(__name__)
+
+
 class NonFiniteError(FloatingPointError):
     """A probability, loss or gradient was not finite; the weights are those from before that step."""
 
@@ -146,7 +150,7 @@ class Learner:
         self._reference_lm = open_model(self.reference)
         if processes.shards:
             if config.probe is not None:
-                raise ValueError("probe: gradients of single steps cannot be taken where weights are sharded")
+                logger.warning("no gradients of single steps are measured where weights are sharded")
             self._lm = shard(self._lm, processes)
             self._reference_lm = shard(self._reference_lm, processes)
         self._reference_digest: str | None = None
@@ -316,7 +320,7 @@ class Learner:
 
     def _probe(self, iteration: int, scored: Scored) -> Gradients | None:
         config = self.config
-        if config.probe is None or not due(iteration, config.probe.every):
+        if config.probe is None or self._processes.shards or not due(iteration, config.probe.every):
             return None
         steps = draw_steps(scored.batch.num_steps, config.probe.steps, seed=config.seed, iteration=iteration)
         g = entropy_scale(scored.entropy, config.empg or EmpgConfig())
