@@ -159,7 +159,8 @@ class _Execution:
             return policy.model
         device = policy.model.device
         copied = copy.deepcopy(policy.model.to("cpu"))  # a GPU need not hold it and what is made of it
-        policy.model.to(device)
+        if self._config.policy.rollout == "torch":  # vLLM samples by a copy of its own
+            policy.model.to(device)
         return copied
 
     def _hand_over(self, learner: Learner) -> None:
