@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from agents.responses import Form
 
 BRIEF: dict[str, str] = {
@@ -140,11 +138,7 @@ def reminder(env: str, form: Form) -> str:
     return f"Give one action now, in this form, with the action that you choose:\n{answer_form(env, form)}"
 
 
-def examples(form: Form, shown: Sequence[Sequence[tuple[str, str, str]]]) -> str:
-    """Worked examples in a form: of each its (observation, thought, action), turn by turn."""
-    lines: list[str] = []
-    for number, turns in enumerate(shown, 1):
-        lines += ["", f"Example {number}, which succeeded:"]
-        for observation, thought, action in turns:
-            lines += [f"Observation: {observation}", form.format(thought, action)]
-    return "\n".join(lines)
+def announce(examples: int) -> str:
+    """The end of a system message that worked examples follow."""
+    shown = "One example" if examples == 1 else f"{examples} examples"
+    return f"{shown} of a whole episode, won in this way, come{'s' if examples == 1 else ''} first. Then yours begins."

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from agents import instructions
+from agents.chat import Message
 from agents.responses import Form, Labels, Parsed, Tags
 from envs.base import Decision
 
@@ -47,17 +48,18 @@ class Shot:
                 "expected as many of either, and at least one"
             )
 
-    def turns(self, characters: int) -> list[tuple[str, str, str]]:
-        """(observation, thought, action) of each turn, longer observations cut to so many characters.
+    def messages(self, form: Form, characters: int) -> list[Message]:
+        """The example as a chat in a form of responses, longer observations cut to so many characters.
 
         The opening one loses its middle, since a task may stand at either end; others lose their end.
         """
         opening, *later = self.observations
         shown = [_without_middle(opening, characters), *(_without_end(each, characters) for each in later)]
-        return [
-            (observation, decision.thought, decision.action)
-            for observation, decision in zip(shown, self.decisions, strict=True)
-        ]
+        found: list[Message] = []
+        for observation, decision in zip(shown, self.decisions, strict=True):
+            found.append(Message("user", observation))
+            found.append(Message("assistant", form.format(decision.thought, decision.action)))
+        return found
 
 
 _CUT = " [...] "
@@ -86,9 +88,17 @@ class Prompts:
     """Benchmark name; "" for one that has no instructions."""
     max_steps: int | None = None
     """Turns of an episode, where the style names them."""
+    examples: tuple[Message, ...] = ()
+    """Worked examples between the system message and the episode, turn by turn as a chat. Told as one text in the
+    system message, they lead small models to write on in it instead of answering."""
 
     def __post_init__(self) -> None:
         form_of(self.style, self.env)
+
+    @property
+    def head(self) -> tuple[Message, ...]:
+        """What stands before the first observation."""
+        return (Message("system", self.system), *self.examples)
 
     @property
     def form(self) -> Form:
@@ -148,6 +158,7 @@ class Prompts:
         told = [VERSIONS[self.style], self.system, self.format("t", "a"), sample]
         if self.style != "brief":
             told += [self.style, self.format("t", "search[a]"), self.window("task", [], "", (), 0)]
+        told += [message.content for message in self.examples]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def record(self) -> dict[str, str]:
@@ -165,8 +176,8 @@ def make_prompts(
 ) -> Prompts:
     """The prompts of a benchmark; `KeyError` names those that have some, `ValueError` the styles.
 
-    max_steps: turns of an episode, told in the full styles; shots: worked examples for the system message;
-    shot_observation_chars: after so many characters their observations are cut.
+    max_steps: turns of an episode, told in the full styles; shots: worked examples; shot_observation_chars: after so
+    many characters their observations are cut.
     """
     form = form_of(style, env)
     if style == "brief":
@@ -174,9 +185,9 @@ def make_prompts(
     else:
         system = instructions.full(env, form, max_steps)
     if shots:
-        turns = [shot.turns(shot_observation_chars) for shot in shots]
-        system = f"{system}\n{instructions.examples(form, turns)}"
-    return Prompts(system, style, env, max_steps)
+        system = f"{system}\n\n{instructions.announce(len(shots))}"
+    examples = [message for shot in shots for message in shot.messages(form, shot_observation_chars)]
+    return Prompts(system, style, env, max_steps, tuple(examples))
 
 
 def window_prompt(

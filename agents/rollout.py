@@ -43,7 +43,7 @@ class RolloutConfig:
     """What the agent is told: a few words for a small policy, or full instructions for a language model, which answers
     in the Thought and Action form (`react`) or in tags (`tags`)."""
     shots: int = 0
-    """Worked examples of the demonstrator, on train tasks, in the system message."""
+    """Worked examples of the demonstrator, on train tasks, before the episode."""
     shot_observation_chars: int = 600
     """After so many characters their observations are cut."""
     reward: Literal["success", "score"] = "success"
@@ -238,7 +238,7 @@ class _Table:
         chat, first = self._policy.chat, not live.steps
         windowed = self._config.layout == "window"
         if first or windowed:
-            live.chat = [Message("system", self._prompts.system)]
+            live.chat = list(self._prompts.head)
             shown = self._window(live) if windowed else live.observation
         else:
             shown = self._clipped(live.observation)

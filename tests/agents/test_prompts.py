@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from agents.chat import Message
 from agents.prompts import Prompts, Shot, Style, form_of, make_prompts, window_prompt
 from agents.responses import Parsed
 from envs.base import Decision
@@ -160,26 +161,31 @@ def test_deep_search_in_tags_shows_every_command_in_its_own_tag() -> None:
     assert text.endswith("<think>why you do this next</think>\n<search>query</search>")
 
 
-def test_examples_stand_in_the_system_message_in_the_form_of_the_answers() -> None:
-    plain, shown = (make_prompts("deepsearch", "tags", shots=shots).system for shots in ((), (SHOT, SHOT)))
+def test_examples_are_a_chat_in_the_form_of_the_answers_before_the_episode() -> None:
+    plain, shown = (make_prompts("deepsearch", "tags", shots=shots) for shots in ((), (SHOT, SHOT)))
     first = (
-        "Observation: Question: who?\n"
-        "<think>Look</think>\n"
-        "<search>who</search>\n"
-        "Observation: [1] It: was me.\n"
-        "<think>Read it</think>\n"
-        "<answer>me</answer>"
+        Message("user", "Question: who?"),
+        Message("assistant", "<think>Look</think>\n<search>who</search>"),
+        Message("user", "[1] It: was me."),
+        Message("assistant", "<think>Read it</think>\n<answer>me</answer>"),
     )
-    assert shown == (
-        f"{plain}\n\nExample 1, which succeeded:\n{first}\n\nExample 2, which succeeded:\n{first}"
+    assert plain.head == (Message("system", plain.system),)
+    assert shown.head == (Message("system", shown.system), *first, *first)
+    assert shown.system == (
+        f"{plain.system}\n\n2 examples of a whole episode, won in this way, come first. Then yours begins."
     )
-    assert "Thought: Look\nAction: search[who]" in make_prompts("deepsearch", shots=[SHOT]).system
+    brief = make_prompts("deepsearch", shots=[SHOT])
+    assert brief.head[2] == Message("assistant", "Thought: Look\nAction: search[who]")
+    assert brief.system.endswith(
+        "One example of a whole episode, won in this way, comes first. Then yours begins."
+    )
 
 
 def test_long_observations_of_examples_are_cut_the_opening_one_in_its_middle() -> None:
     long = replace(SHOT, observations=("0123456789", "abcdefghij"))
-    assert [turn[0] for turn in long.turns(10)] == ["0123456789", "abcdefghij"]
-    assert [turn[0] for turn in long.turns(5)] == ["01 [...] 789", "abcde [...]"]
+    form = form_of("react", "deepsearch")
+    assert [message.content for message in long.messages(form, 10)[::2]] == ["0123456789", "abcdefghij"]
+    assert [message.content for message in long.messages(form, 5)[::2]] == ["01 [...] 789", "abcde [...]"]
 
 
 def test_an_example_needs_a_decision_for_each_observation() -> None:

@@ -68,7 +68,7 @@ def demonstrated(world: World, task: str, number: int) -> bool:
 @pytest.mark.parametrize(("benchmark", "style", "layout"), [*product(MAKE, STYLES, LAYOUTS)])
 def test_the_opening_observation_is_shown_verbatim_and_only_once_in_every_prompt(benchmark, style, layout):
     world = world_of(benchmark)
-    config = RolloutConfig(max_new_tokens=400, layout=layout, prompt=style, max_observation_tokens=5)
+    config = RolloutConfig(max_new_tokens=400, layout=layout, prompt=style, shots=1, max_observation_tokens=5)
     prompts = prompts_of(world, config)
     asked = []
 
@@ -91,7 +91,7 @@ def test_the_opening_observation_is_shown_verbatim_and_only_once_in_every_prompt
     assert len(asked) == len(played.steps) > 1
     for turn in asked:
         shown = "".join(message.content for message in turn.messages)
-        assert turn.messages[0].content == prompts.system
+        assert turn.messages[: len(prompts.head)] == prompts.head
         assert shown.count(played.opening) == 1
 
 
@@ -141,13 +141,11 @@ def test_too_many_examples_are_refused_with_how_many_there_are():
 def test_examples_stay_within_the_limit_on_observations():
     world = world_of("webshop")
     config = RolloutConfig(prompt="react", shots=2, shot_observation_chars=80)
-    long = prompts_of(world, replace(config, shot_observation_chars=100_000)).system
-    observed = [
-        line for line in prompts_of(world, config).system.splitlines() if line.startswith("Observation")
-    ]
-    assert max(map(len, observed)) <= len("Observation: ") + 80 + len(" [...] ")
-    assert "[...]" not in long
-    assert prompts_of(world, replace(config, shots=0)).system in long
+    long = prompts_of(world, replace(config, shot_observation_chars=100_000)).examples
+    short = prompts_of(world, config).examples
+    assert max(len(message.content) for message in short[::2]) <= 80 + len(" [...] ")
+    assert max(len(message.content) for message in long[::2]) > 200
+    assert short[1::2] == long[1::2]
 
 
 def test_a_run_record_holds_version_and_digest_of_what_its_agent_reads(tiny_suite, tmp_path):
