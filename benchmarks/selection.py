@@ -39,7 +39,7 @@ def note(folder: Path, look: Row, model: Any) -> None:
     if best(looks) is look:
         weights.mkdir(exist_ok=True)
         draft = weights / "draft.tmp"
-        save_file(checkpoint.plain(checkpoint.model_tensors(model)), draft)
+        save_file(checkpoint.plain(checkpoint.learned_tensors(model)), draft)
         draft.replace(_file(folder, look))
     records.append_jsonl(folder / DEV, [look])
     needed = {_file(folder, one) for one in (best(before), best(looks)) if one is not None}

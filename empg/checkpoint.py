@@ -3,7 +3,7 @@
 A folder holds one sub-folder per checkpoint, `iteration-000012`, named by the iteration that comes next. It
 is written under another name and renamed when complete, and only then are older ones removed: a process
 killed at any moment leaves a complete checkpoint behind. `model.safetensors` has the model's own parameter
-names.
+names; of a model with adapters it holds what is trained alone, and `state.json` has the digest of the rest.
 
 Sharded tensors (see `empg.sharding`) are put together before they are written, and divided again when they are
 read, so a checkpoint does not know how many processes made it.
@@ -24,6 +24,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+
+from agents.policies.adapters import has_adapters
 
 FORMAT = 1
 _NAME = re.compile(r"iteration-(\d{6,})")
@@ -75,6 +77,13 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     return tensors
 
 
+def learned_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """What a checkpoint holds of a model: everything, or with adapters what requires a gradient."""
+    if has_adapters(model):
+        return {name: one.detach() for name, one in model.named_parameters() if one.requires_grad}
+    return model_tensors(model)
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
     """AdamW's state as `parameter name/key`; a parameter that never had a gradient has none."""
     return {
@@ -85,8 +94,11 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, s
 
 
 def load_tensors(into: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copy a model's tensors back in place; `CheckpointError` unless names, shapes and types are the same."""
-    own = model_tensors(into)
+    """Copy a model's `learned_tensors` back in place.
+
+    Raises `CheckpointError` unless names, shapes and types are the same.
+    """
+    own = learned_tensors(into)
     if own.keys() != tensors.keys():
         odd = sorted(own.keys() ^ tensors.keys())[:4]
         raise CheckpointError(f"the checkpoint is of another model: {odd} are on one side only")

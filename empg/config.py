@@ -8,6 +8,7 @@ from typing import Literal
 
 from empg.advantages import EmpgConfig
 from empg.losses import GRPO, LossConfig, OverlongConfig
+from empg.modes import Precision
 
 
 def due(iteration: int, every: int) -> bool:
@@ -137,6 +138,9 @@ class LearnerConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     temperature: float = 1.0
     """The temperature that the trajectories were sampled at; every probability and entropy is taken at it."""
+    precision: Precision = "float32"
+    """What all passes calculate in. bfloat16: matrix products are (autocast), over weights that stay as they are;
+    float32: no autocast, so the passes are in the type of the weights. Probabilities and losses are float32."""
     rescore_every: int = 0
     """Every so many iterations entropies are measured again after the update (the paper's Figure 3); 0:
     never."""
@@ -151,6 +155,8 @@ class LearnerConfig:
         _positive(self, "temperature")
         if self.advantage not in ("group", "outcome"):
             raise ValueError(f"advantage must be 'group' or 'outcome', got {self.advantage!r}")
+        if self.precision not in ("float32", "bfloat16"):
+            raise ValueError(f"precision must be 'float32' or 'bfloat16', got {self.precision!r}")
         if self.overlong is not None and self.advantage == "outcome":
             raise ValueError("an overlong penalty shapes rewards, which advantage='outcome' does not use")
         for name in ("rescore_every", "token_groups", "seed"):

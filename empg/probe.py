@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from empg.scores import LanguageModel, evaluating, predictions
+from empg.modes import differentiating
+from empg.scores import LanguageModel, predictions
 from empg.update import Scored
 
 _PROBE = 1 << 16
@@ -89,7 +90,7 @@ def probe(
     measured: dict[int, Tensor] = {}
     plain, scaled = (_Scatter(parameters) for _ in range(2))
     chosen = set(steps.tolist())
-    with evaluating(lm.model), torch.enable_grad():
+    with differentiating(lm.model):
         for row, inside in _rows_of(scored, chosen):
             found = predictions(lm, scored.batch, torch.tensor([row]))
             owner = scored.batch.step_of_token[row]

@@ -10,16 +10,15 @@ adapters on the head), the model's own forward is used: the same numbers, but wi
 micro-batch in memory.
 
 Every pass (old policy, reference, training) runs in eval mode: dropout would make the policy that is trained
-differ from the one that sampled. Layer-wise gradient checkpointing of transformers, which needs train mode,
-is thus inert.
+differ from the one that sampled. All passes calculate in the same precision, so that the first ratio is 1;
+log-probabilities and entropies are float32 in any case.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from empg.batch import Batch, passes
+from empg.modes import Precision, calculating, evaluating, recomputed_layers
 from empg.parallel import ALONE, Processes
 
 logger = logging.getLogger(__name__)
@@ -58,11 +58,20 @@ class LanguageModel:
     """Whether padding on the right changes what stands left of it; never so for plain causal attention."""
     root: nn.Module | None = None
     """Calls a function while sharded weights are at hand (`empg.sharding`); None where they always are."""
+    precision: Precision = "float32"
+    """What its passes calculate in."""
 
     @property
     def device(self) -> torch.device:
         """Where the model's inputs belong."""
         return next(self.model.parameters()).device
+
+    def logits_of(self, states: Tensor) -> Tensor:
+        """The head over [n, D] hidden states."""
+        assert self.head is not None
+        with calculating(self.device, self.precision):
+            logits: Tensor = self.head(states)
+        return logits
 
 
 class Predictions(NamedTuple):
@@ -81,17 +90,6 @@ class TokenScores(NamedTuple):
 
     logprob: Tensor
     entropy: Tensor | None
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode inside, the previous mode afterwards."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
 
 
 def entropy_of_logits(logits: Tensor) -> Tensor:
@@ -136,8 +134,12 @@ def flat_scores(
     return TokenScores(logprob, torch.cat([two for _, two in parts]) if entropy else None)
 
 
-def open_model(model: nn.Module) -> LanguageModel:
-    """Find a causal model's base and head, and test on eight tokens what may be relied on."""
+def open_model(model: nn.Module, precision: Precision = "float32") -> LanguageModel:
+    """Find a causal model's base and head, and test on eight tokens what may be relied on.
+
+    Raises `ValueError` where gradient checkpointing is on and the model's layers cannot do it.
+    """
+    recomputed_layers(model)
     takes_positions = "position_ids" in inspect.signature(model.forward).parameters
     whole = LanguageModel(model, None, None, takes_positions, needs_mask=True)
     base, head = _parts(model)
@@ -151,7 +153,7 @@ def open_model(model: nn.Module) -> LanguageModel:
             type(model).__name__,
         )
     parts = (base, head) if plain else (None, None)
-    return LanguageModel(model, *parts, takes_positions, needs_mask=not causal)
+    return LanguageModel(model, *parts, takes_positions, needs_mask=not causal, precision=precision)
 
 
 def predictions(lm: LanguageModel, batch: Batch, rows: Tensor) -> Predictions:
@@ -167,9 +169,10 @@ def predictions(lm: LanguageModel, batch: Batch, rows: Tensor) -> Predictions:
     targets = token_ids[row, column].to(lm.device)
     where = (row.to(lm.device), column.to(lm.device) - 1)
     inputs = _inputs(lm, token_ids, lengths)
-    if lm.base is None or lm.head is None:
-        return Predictions(lm.model(**inputs).logits[where], targets, _same)
-    return Predictions(lm.base(**inputs).last_hidden_state[where], targets, lm.head)
+    with calculating(lm.device, lm.precision):
+        if lm.base is None or lm.head is None:
+            return Predictions(lm.model(**inputs).logits[where], targets, _same)
+        return Predictions(lm.base(**inputs).last_hidden_state[where], targets, lm.logits_of)
 
 
 def token_scores(

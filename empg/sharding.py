@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from agents.policies.adapters import merged_weights
 from empg import checkpoint
 from empg.parallel import Processes
 from empg.scores import LanguageModel
@@ -69,8 +70,11 @@ def layers(model: nn.Module) -> list[nn.Module]:
 
 
 def full_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and persistent buffers by name, each whole, one at a time; of tied ones the first name only."""
-    for name, tensor in checkpoint.model_tensors(model).items():
+    """Parameters and persistent buffers by name, each whole, one at a time; of tied ones the first name only.
+
+    Adapters are merged into the weights, as in `agents.policies.adapters.merged_weights`.
+    """
+    for name, tensor in merged_weights(model):
         yield name, checkpoint.whole(tensor)
 
 

@@ -11,7 +11,6 @@ sees them.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import logging
 import math
@@ -23,6 +22,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from agents.policies.adapters import base_weights, has_adapters
 from empg import checkpoint
 from empg.advantages import (
     EmpgConfig,
@@ -53,6 +53,7 @@ from empg.metrics import (
 )
 from empg.parallel import ALONE, Processes
 from empg.probe import Gradients, draw_steps, probe
+from empg.reference import Reference
 from empg.scores import Scores, open_model, score
 from empg.sharding import full_weights, shard
 from empg.tables import (
@@ -131,32 +132,29 @@ class Learner:
     ) -> None:
         """Start from the model's present weights.
 
-        pad_id fills the ends of rows and may equal any token. Without a reference, a frozen copy of the model
-        as it is now is made. A run that will be resumed must be given the same reference, or the same initial
-        model, again. Of several processes each has a learner with the same model and configuration, and all call the
-        same methods in the same order; what `collect` returns must be the same on each.
+        pad_id fills the ends of rows and may equal any token. Without a reference, the model with its adapters off is
+        it, or where it has none a frozen copy of the model as it is now. A run that will be resumed must be given the
+        same reference, or the same initial model, again. Of several processes each has a learner with the same model
+        and configuration, and all call the same methods in the same order; what `collect` returns must be the same on
+        each.
         """
-        if reference is model:
-            raise ValueError("the reference must be another module than the model, or it would move with it")
         self.config = config
         self.model = model
-        self.reference = copy.deepcopy(model) if reference is None else reference
-        self.reference.requires_grad_(False).eval()
         self.next_iteration = 0
         self._pad_id = pad_id
         self._processes = processes
         self._sampled_tokens_total = 0
-        self._lm = open_model(model)
-        self._reference_lm = open_model(self.reference)
+        self._lm = open_model(model, config.precision)
+        self.reference = Reference(self._lm, reference)
         if processes.shards:
             if config.probe is not None:
                 logger.warning("no gradients of single steps are measured where weights are sharded")
             self._lm = shard(self._lm, processes)
-            self._reference_lm = shard(self._reference_lm, processes)
-        self._reference_digest: str | None = None
+            self.reference.divide(self._lm, processes)
         self._trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not self._trained:
             raise ValueError("the model has no parameter that requires a gradient")
+        _warn_of_rounding(self._trained)
         rates = config.optimizer
         self._optimizer = torch.optim.AdamW(
             self._trained.values(),
@@ -200,17 +198,23 @@ class Learner:
         return IterationOutcome(metrics, collected, records, seconds)
 
     def save(self, folder: Path) -> None:
-        """Write a checkpoint; the previous one stays until this one is complete."""
+        """Write a checkpoint; the previous one stays until this one is complete.
+
+        With adapters it holds what is trained and the digest of the other weights; `state.json` says so.
+        """
         names: dict[Tensor, str] = {parameter: name for name, parameter in self._trained.items()}
         keep = self._processes.is_main
+        scalars = {
+            "sampled_tokens_total": self._sampled_tokens_total,
+            "reference": self.reference.sha256(),
+        }
+        if (base := self._base_sha256()) is not None:
+            scalars |= {"holds": "adapters", "base": base}
         saved = checkpoint.Checkpoint(
             next_iteration=self.next_iteration,
-            model=checkpoint.gathered(checkpoint.model_tensors(self.model), keep=keep),
+            model=checkpoint.gathered(checkpoint.learned_tensors(self.model), keep=keep),
             optimizer=checkpoint.gathered(checkpoint.optimizer_tensors(self._optimizer, names), keep=keep),
-            scalars={
-                "sampled_tokens_total": self._sampled_tokens_total,
-                "reference": self._reference_sha256(),
-            },
+            scalars=scalars,
         )
         if keep:
             checkpoint.write(folder, saved)
@@ -223,15 +227,15 @@ class Learner:
     def restore(self, folder: Path) -> int:
         """Go back to the newest checkpoint in the folder; returns the iteration that comes next.
 
-        raises `CheckpointError` if there is none, it is damaged, or it was made with another model or
-        reference.
+        raises `CheckpointError` if there is none, it is damaged, or it was made with another model, reference or
+        base of adapters.
         """
         saved = checkpoint.read(folder)
-        if saved.scalars["reference"] != self._reference_sha256():
-            raise checkpoint.CheckpointError(
-                f"{folder} was made with reference {saved.scalars['reference'][:12]}, "
-                f"but this learner's is {self._reference_sha256()[:12]}"
-            )
+        for what, own in (("reference", self.reference.sha256()), ("base", self._base_sha256())):
+            if (theirs := saved.scalars.get(what)) != own:
+                raise checkpoint.CheckpointError(
+                    f"{folder} was made with {what} {_short(theirs)}, but this learner's is {_short(own)}"
+                )
         checkpoint.load_tensors(self.model, saved.model)
         checkpoint.load_optimizer(self._optimizer, saved.optimizer, self._trained)
         self._sampled_tokens_total = saved.scalars["sampled_tokens_total"]
@@ -241,25 +245,16 @@ class Learner:
     def _score(self, iteration: int, collection: Collection) -> Scored:
         batch = make_batch(collection.renumbered(), self._pad_id)
         old = self._scores(batch)
-        sizes = self.config.batch
-        reference = score(
-            self._reference_lm,
-            batch,
-            temperature=self.config.temperature,
-            token_budget=sizes.token_budget,
-            chunk=sizes.chunk,
-            entropy=False,
-            processes=self._processes,
-        )
+        reference = self.reference.logprob(batch, self.config, self._processes)
         for name, values in (
             ("log-probability", old.logprob),
-            ("reference log-probability", reference.logprob),
+            ("reference log-probability", reference),
         ):
             if not bool(torch.isfinite(values).all()):
                 raise NonFiniteError(f"iteration {iteration}: a {name} of a sampled token is not finite")
         entropy = step_entropy(old.entropy, batch.step_of_token, batch.num_steps)
         raw = self._raw_advantage(batch)[batch.trajectory_of_step]
-        return Scored(batch, raw, entropy, old.logprob, reference.logprob, old.entropy)
+        return Scored(batch, raw, entropy, old.logprob, reference, old.entropy)
 
     def _raw_advantage(self, batch: Batch) -> Tensor:
         """[M] float32."""
@@ -358,7 +353,25 @@ class Learner:
             processes=self._processes,
         )
 
-    def _reference_sha256(self) -> str:
-        if self._reference_digest is None:
-            self._reference_digest = checkpoint.digest(checkpoint.model_tensors(self.reference))
-        return self._reference_digest
+    def _base_sha256(self) -> str | None:
+        """Of the weights that checkpoints leave out, because adapters are trained instead; None where none are."""
+        if not has_adapters(self.model):
+            return None
+        if self.reference.shares:
+            return self.reference.sha256()
+        return checkpoint.digest({n: one for n, one in base_weights(self.model) if not one.requires_grad})
+
+
+def _short(digest: str | None) -> str:
+    return "none (no adapters)" if digest is None else digest[:12]
+
+
+def _warn_of_rounding(trained: Mapping[str, Tensor]) -> None:
+    """Half precision has 8 or 11 binary digits: steps below a 512th or a 4096th of a weight leave it as it is."""
+    half = {str(one.dtype) for one in trained.values() if one.dtype.itemsize < 4}
+    if half:
+        logger.warning(
+            "trained weights are %s, in which small steps are rounded away; expected float32 weights, "
+            "with precision 'bfloat16' where the passes should be fast",
+            ", ".join(sorted(half)),
+        )

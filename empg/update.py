@@ -13,8 +13,9 @@ from empg.advantages import EmpgConfig, Modulation, modulation, token_values
 from empg.batch import Batch, passes
 from empg.config import BatchConfig, LearnerConfig
 from empg.losses import LossConfig, importance_weight, k3, limited_ratio, surrogate, token_weights
+from empg.modes import differentiating
 from empg.parallel import ALONE, Processes
-from empg.scores import LanguageModel, evaluating, token_scores
+from empg.scores import LanguageModel, token_scores
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def accumulate_gradient(
     rows = torch.nonzero(torch.isin(batch.trajectory_of_row, trajectories)).flatten()
     weights = token_weights(batch.step_of_token[rows], batch.trajectory_of_row[rows], config.loss.aggregation)
     parts = []
-    with evaluating(lm.model), torch.enable_grad():
+    with differentiating(lm.model):
         budget = config.batch.token_budget
         for local, counts in passes(batch.lengths[rows], budget, processes.rank, processes.count):
             chosen = rows[local]

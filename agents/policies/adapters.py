@@ -70,22 +70,37 @@ def merged_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
     One by one, so that a merged copy of the whole model is never held; names are those without adapters. Of tied
     weights only the first name comes.
     """
+    for name, tensor, layer in _plain(model):
+        value = tensor.detach()
+        if layer is not None:
+            with torch.no_grad():
+                delta = layer.get_delta_weight(ADAPTER).detach()
+                value = (value.to(delta.dtype) + delta).to(value.dtype)
+        yield name, value
+
+
+def base_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
+    """Each parameter and buffer of the model that adapters were put into, by the names that it has there.
+
+    Of tied weights only the first name comes.
+    """
+    for name, tensor, _ in _plain(model):
+        yield name, tensor
+
+
+def _plain(model: Any) -> Iterator[tuple[str, Tensor, Any]]:
+    """The tensors that are no adapter's, by their names without adapters, and the adapted layer of its weight."""
     adapted = {name: module for name, module in model.named_modules() if _is_adapted(module)}
     seen: set[int] = set()
     for name, tensor in model.state_dict(keep_vars=True).items():
         if ".lora_" in name or id(tensor) in seen:
             continue
         seen.add(id(tensor))
-        value = tensor.detach()
         module, layered, rest = name.rpartition(".base_layer.")
-        if not layered:
-            yield name, value
-            continue
-        if rest == "weight":
-            with torch.no_grad():
-                delta = adapted[module].get_delta_weight(ADAPTER).detach()
-                value = (value.to(delta.dtype) + delta).to(value.dtype)
-        yield f"{module}.{rest}", value
+        if layered:
+            yield f"{module}.{rest}", tensor, adapted[module] if rest == "weight" else None
+        else:
+            yield name, tensor, None
 
 
 def _is_adapted(module: Any) -> bool:

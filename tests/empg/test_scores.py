@@ -21,7 +21,8 @@ from transformers import (
 
 from empg import EmpgConfig, modulate, step_entropy
 from empg.batch import make_batch
-from empg.scores import entropy_of_logits, evaluating, flat_scores, open_model, score, token_scores
+from empg.modes import evaluating
+from empg.scores import entropy_of_logits, flat_scores, open_model, score, token_scores
 from tests.empg.helpers import VOCABULARY, Bigram, make_step, random_trajectory, tiny_model, trajectory
 
 

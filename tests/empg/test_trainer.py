@@ -201,7 +201,7 @@ def test_training_makes_rewarded_tokens_likelier_and_the_reference_stays():
     for iteration in range(5):
         learner.iterate(iteration, lambda *_: [good, bad])
     assert odds() > before + 0.1
-    assert torch.equal(_weights(learner.reference), reference)
+    assert torch.equal(_weights(learner.reference.model), reference)
 
 
 def test_a_uniform_group_has_advantage_zero_but_receives_the_bonus():
