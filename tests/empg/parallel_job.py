@@ -16,11 +16,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from agents.policies.adapters import add_lora
 from empg import EmpgConfig, checkpoint
 from empg.batch import make_batch
 from empg.config import BatchConfig, LearnerConfig, OptimizerConfig
 from empg.losses import DAPO, GRPO, LossConfig
-from empg.parallel import ALONE, Launched, Processes
+from empg.parallel import Launched, Processes
 from empg.scores import LanguageModel, open_model, score
 from empg.sharding import full_weights, shard
 from empg.trainer import Learner
@@ -90,7 +91,30 @@ def results(processes: Processes, folder: Path) -> tuple[dict[str, Tensor], dict
     one.save(folder / "checkpoint")
     one.iterate(UPDATES, random_collect(3, 3))
     tensors |= {f"after/{key}": value.clone() for key, value in one.weights()}
+    tensors |= {f"adapters/{key}": value.clone() for key, value in adapted(processes).weights()}
     return tensors, numbers
+
+
+def adapted(processes: Processes) -> Learner:
+    """A learner of adapters alone, after an update; the weights around them are of another type."""
+    model = tiny_model(num_hidden_layers=2).double()
+    add_lora(model, rank=2, alpha=4)
+    one = Learner(model, LEARNER, pad_id=PAD, processes=processes)
+    one.iterate(0, random_collect(3, 3))
+    return one
+
+
+def half_precision(processes: Processes) -> dict[str, Tensor]:
+    """Scores and gradients where sharded layers calculate in bfloat16."""
+    model = tiny_model(num_hidden_layers=2)
+    lm = shard(open_model(model), processes, torch.bfloat16)
+    batch = make_batch([random_trajectory(np.random.default_rng(i), sample=i) for i in range(4)], PAD)
+    own = score(lm, batch, temperature=1.0, token_budget=40, chunk=5, processes=processes)
+    advantage = torch.ones(batch.num_steps)
+    scored = Scored(batch, advantage, advantage, own.logprob, own.logprob, own.entropy)
+    accumulate_gradient(lm, scored, advantage, torch.arange(4), LearnerConfig(loss=LOSSES["grpo"]), processes)
+    found = {f"half/{name}": checkpoint.whole(p.grad).clone() for name, p in model.named_parameters()}
+    return found | {"half/logprob": own.logprob}
 
 
 def resumed(processes: Processes, folder: Path) -> dict[str, Tensor]:
@@ -110,6 +134,8 @@ def main(folder: Path) -> None:
         processes = Launched(accelerator, kind)
         tensors, numbers = results(processes, folder / kind)
         tensors |= resumed(processes, folder / "alone")
+        if processes.shards:
+            tensors |= half_precision(processes)
         save_file(tensors, folder / f"{kind}-{processes.rank}.safetensors")
         (folder / f"{kind}-{processes.rank}.json").write_text(json.dumps(numbers))
     accelerator.end_training()
@@ -117,6 +143,3 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
-
-
-__all__ = ["ALONE", "LOSSES", "ROWS", "SCOPES", "UPDATES", "results", "resumed"]

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from safetensors.torch import load_file
 from torch import Tensor
 
-from empg.batch import micro_batches, passes
+from empg.batch import make_batch, micro_batches, passes
 from empg.parallel import ALONE, Launched, Processes
+from empg.scores import score
 from tests.conftest import ROOT
+from tests.empg.helpers import PAD, random_trajectory, tiny_model
 from tests.empg.parallel_job import LOSSES, ROWS, SCOPES, UPDATES, results, resumed
 
 KINDS = ("ddp", "fsdp2")
@@ -111,6 +114,24 @@ def test_statistics_of_empg_and_all_metrics_are_over_the_global_batch(both, alon
 @pytest.mark.parametrize("scope", SCOPES)
 def test_updated_weights_are_those_of_one_process_to_1e_5(both, alone, kind, loss, scope):
     assert_close(both[kind][0].tensors, alone.tensors, f"{loss}/{scope}/weights/")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adapters_are_trained_as_by_one_process_whatever_type_the_other_weights_have(both, alone, kind):
+    for rank in (0, 1):
+        assert_close(both[kind][rank].tensors, alone.tensors, "adapters/")
+
+
+def test_sharded_layers_may_calculate_in_bfloat16_while_weights_and_gradients_stay_float32(both):
+    found = both["fsdp2"][0].tensors
+    model = tiny_model(num_hidden_layers=2)
+    batch = make_batch([random_trajectory(np.random.default_rng(i), sample=i) for i in range(4)], PAD)
+    exact = score(model, batch, temperature=1.0, token_budget=1000, chunk=100).logprob
+    gap = (found["half/logprob"] - exact).abs().max()
+    assert 1e-4 < float(gap) < 0.2  # it does round, and not more than 8 bits of mantissa do
+    for name, parameter in model.named_parameters():
+        assert found[f"half/{name}"].dtype == torch.float32
+        assert found[f"half/{name}"].shape == parameter.shape
 
 
 @pytest.mark.parametrize("kind", KINDS)
