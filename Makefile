@@ -45,7 +45,7 @@ CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity smollm2 serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -112,6 +112,9 @@ ablation: setup $(NEEDS)  ## Deep Search: what each part of EMPG adds to DAPO, i
 
 sensitivity: setup $(NEEDS)  ## ALFWorld, GRPO+EMPG over zeta and k (the paper's Table 5)
 	$(BIN)/python -m benchmarks run sensitivity $(RUN)
+
+smollm2: setup $(VENV)/smollm2 $(NEEDS)  ## WebShop with SmolLM2-135M, which a package ships: zero-shot, few-shot, a few updates
+	$(BIN)/python -m benchmarks run smollm2 $(RUN)
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)

@@ -12,8 +12,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from importlib import metadata
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +100,8 @@ def convert(source: Path) -> tuple[Any, Any]:
 def load_gguf(source: Path) -> tuple[Any, Any]:
     """The file as transformers reads it: dequantised for computing, but marked as quantised."""
     where = {"gguf_file": source.name, "local_files_only": True, "trust_remote_code": False}
-    model = AutoModelForCausalLM.from_pretrained(source.parent, **where)
+    with redirect_stderr(StringIO()):  # a progress bar that no setting switches off
+        model = AutoModelForCausalLM.from_pretrained(source.parent, **where)
     tokenizer = AutoTokenizer.from_pretrained(source.parent, **where)
     # The file names its pre-tokenizer "smollm", which cuts digits apart first; transformers takes GPT-2's for it.
     tokenizer.backend_tokenizer.pre_tokenizer = Sequence(
