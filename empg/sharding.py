@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from agents.policies.adapters import merged_weights
 from empg import checkpoint
 from empg.parallel import Processes
 from empg.scores import LanguageModel
@@ -70,17 +69,14 @@ def layers(model: nn.Module) -> list[nn.Module]:
 
 
 def full_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and persistent buffers by name, each whole, one at a time; of tied ones the first name only.
-
-    Adapters are merged into the weights, as in `agents.policies.adapters.merged_weights`.
-    """
-    for name, tensor in merged_weights(model):
+    """What a checkpoint holds of the model (`checkpoint.learned_tensors`), each tensor whole, one at a time."""
+    for name, tensor in checkpoint.learned_tensors(model).items():
         yield name, checkpoint.whole(tensor)
 
 
 def take_over(model: nn.Module, weights: Iterable[tuple[str, Tensor]]) -> None:
-    """Copy named weights into a model that holds its own whole, in place."""
-    own = checkpoint.model_tensors(model)
+    """Copy `full_weights` of another model into one that holds its own whole, in place."""
+    own = checkpoint.learned_tensors(model)
     with torch.no_grad():
         for name, value in weights:
             own[name].copy_(value)

@@ -221,7 +221,7 @@ class Learner:
         self._processes.barrier()
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The model's parameters and persistent buffers, whole; all processes must walk through it alike."""
+        """What checkpoints hold of the model, whole; all processes must walk through it alike."""
         return full_weights(self.model)
 
     def restore(self, folder: Path) -> int:

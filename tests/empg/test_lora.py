@@ -9,13 +9,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from agents.policies.adapters import add_lora
+from agents.policies.adapters import add_lora, merged_weights
 from empg import checkpoint
 from empg.batch import make_batch
 from empg.checkpoint import CheckpointError
 from empg.config import BatchConfig, LearnerConfig, OptimizerConfig
 from empg.losses import GRPO
 from empg.scores import score
+from empg.sharding import take_over
 from empg.trainer import Learner
 from tests.empg.helpers import PAD, random_collect, tiny_model
 
@@ -144,14 +145,26 @@ def test_a_checkpoint_of_adapters_and_one_of_a_whole_model_are_told_apart(tmp_pa
         _learner().restore(tmp_path / "whole")
 
 
-def test_weights_for_another_engine_are_those_of_a_plain_model_that_says_the_same():
+def test_another_model_with_the_same_base_takes_over_the_adapters():
     learner, batch = _learner(), make_batch(COLLECT(0, 0), PAD)
     learner.iterate(0, COLLECT)
+    copied = _adapted(moved=False)
+    take_over(copied, learner.weights())
+    sizes = {"temperature": 1.0, "token_budget": 64, "chunk": 16}
+    theirs, ours = (score(model, batch, **sizes).logprob for model in (copied, learner.model))
+    assert torch.equal(theirs, ours)
+
+
+def test_merged_weights_of_a_trained_learner_are_those_of_a_plain_model_that_says_the_same():
+    learner, batch = _learner(), make_batch(COLLECT(0, 0), PAD)
+    learner.iterate(0, COLLECT)
+    before = _bits(learner)
     plain = tiny_model(seed=9)
-    plain.load_state_dict(dict(learner.weights()), strict=False)
+    plain.load_state_dict(dict(merged_weights(learner.model)), strict=False)
     sizes = {"temperature": 1.0, "token_budget": 64, "chunk": 16}
     merged, adapted = (score(model, batch, **sizes).logprob for model in (plain, learner.model))
     torch.testing.assert_close(merged, adapted, rtol=1e-5, atol=1e-5)
+    assert _bits(learner) == before
 
 
 def test_weights_that_are_trained_beside_adapters_need_a_reference_of_their_own():
