@@ -30,14 +30,17 @@ RESULTS  ?= results
 # Threads that wait must not spin: on a busy machine that costs a factor of five and more.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-# vLLM pins other versions of torch and transformers than the rest, so it has an environment of its own.
-VENV := $(if $(filter vllm,$(ROLLOUT)),.venv-vllm,.venv)
+# vLLM pins other versions of torch and transformers than the rest, so it has an environment of its own. It samples at
+# the paper's scale unless told otherwise; a plan runs nothing.
+PAPER   := $(if $(filter plan,$(MAKECMDGOALS)),,$(filter paper,$(MAKECMDGOALS) $(SCALE)))
+VENV := $(if $(filter vllm,$(or $(ROLLOUT),$(if $(PAPER),vllm))),.venv-vllm,.venv)
 BIN  := $(VENV)/bin
 SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 GIVEN   = $(if $(filter file,$(origin SUITE)),,$(SUITE))
-RUN     = $(CHOICES) $(CHANGES) --seeds $(SEEDS) $(if $(JOBS),--jobs $(JOBS)) \
+RUN     = $(CHOICES) $(CHANGES) $(COUNTED) $(if $(JOBS),--jobs $(JOBS)) \
           $(if $(PROCESSES),--processes $(PROCESSES)) $(if $(PARALLEL),--parallel $(PARALLEL)) \
           $(if $(TENSORBOARD),--tensorboard) $(if $(WANDB),--wandb)
+COUNTED = $(if $(filter file,$(origin SEEDS)),,--seeds $(SEEDS))
 NEEDS   = $(if $(TENSORBOARD),$(VENV)/tensorboard) $(if $(WANDB),$(VENV)/wandb) \
           $(if $(filter smollm2,$(MODEL)),$(VENV)/smollm2)
 CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if $(LORA),--lora $(LORA)) \
@@ -45,12 +48,12 @@ CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity smollm2 serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity smollm2 paper plan serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 	@echo
-	@echo "variables: SCALE=default|smoke  SEEDS=1  DATA=folder of official files  JOBS=runs at a time"
+	@echo "variables: SCALE=default|smoke|paper  SEEDS=1  DATA=folder of official files  JOBS=runs at a time"
 	@echo "           MODEL=folder|Hugging Face id|smollm2  DTYPE=bfloat16  LORA=rank  ROLLOUT=vllm  PROMPT=react  SHOTS=2"
 	@echo "           PROCESSES=GPUs of a run  PARALLEL=ddp|fsdp2"
 	@echo "           TENSORBOARD=1, WANDB=1: show runs while they train"
@@ -115,6 +118,12 @@ sensitivity: setup $(NEEDS)  ## ALFWorld, GRPO+EMPG over zeta and k (the paper's
 
 smollm2: setup $(VENV)/smollm2 $(NEEDS)  ## WebShop with SmolLM2-135M, which a package ships: zero-shot, few-shot, a few updates
 	$(BIN)/python -m benchmarks run smollm2 $(RUN)
+
+paper: setup $(NEEDS)  ## a table of the paper at its own scale, on GPUs: SUITE=table1|table2|table5
+	$(BIN)/python -m benchmarks run $(or $(GIVEN),table1) $(RUN) $(SEARCH)
+
+plan: setup  ## runs, GPU memory, tokens and disk of SUITE (also table1, table2, table5), and what is missing here
+	$(BIN)/python -m benchmarks plan '$(SUITE)' $(CHOICES) $(CHANGES) $(COUNTED)
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)

@@ -9,15 +9,14 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from typer.exceptions import TyperException
 
 from benchmarks.cli_bench import app as benches
 from benchmarks.cli_report import app as reports
+from benchmarks.collection import collection_names, open_collection
 from benchmarks.config import ConfigError, load_suite, suite_names
 from benchmarks.overrides import Overrides, with_overrides
-from benchmarks.plan import Run, find, plan
+from benchmarks.plan import find
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,10 +28,15 @@ console = Console()
 app.add_typer(reports)
 app.add_typer(benches)
 
-SuiteName = Annotated[str, typer.Argument(help="A suite that comes with the package, or a TOML file.")]
+SuiteName = Annotated[
+    str, typer.Argument(help="A suite (or, to run or plan, a collection) of the package, or a TOML file.")
+]
 Scale = Annotated[str, typer.Option(help="A [scale.*] table of the suite.")]
 Data = Annotated[Path | None, typer.Option(help="Folder of official files; by default data is generated.")]
-Seeds = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(min=1, help="How many seeds, counted from 0; by default 1, or what a collection says."),
+]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one for each core.")]
 Results = Annotated[Path, typer.Option(help="Where runs and caches are kept.")]
 TensorBoard = Annotated[
@@ -55,7 +59,7 @@ def run(
     suite: SuiteName = "webshop",
     scale: Scale = "default",
     data: Data = None,
-    seeds: Seeds = 1,
+    seeds: Seeds = None,
     jobs: Jobs = None,
     tensorboard: TensorBoard = False,
     wandb: WandB = False,
@@ -63,16 +67,16 @@ def run(
     processes: Several = 1,
     parallel: Parallel = "ddp",
 ) -> None:
-    """Make every run of a suite complete, several at a time, then write its report."""
+    """Make every run of a suite complete, several at a time, then write its report; of a collection, suite by suite."""
     from benchmarks.live import live_view
     from benchmarks.processes import check
-    from benchmarks.suite import complete_suite
+    from benchmarks.suite import complete_collection
 
     kind = check(processes, parallel)
     boards = boards_of(tensorboard, wandb)
     live_view(boards)  # a missing package is said now
-    loaded = load_suite(suite, scale, official=data is not None, overrides=overrides)
-    complete_suite(loaded, suite, list(range(seeds)), data, results, jobs, console, boards, processes, kind)
+    collection = open_collection(suite, scale, data, overrides)
+    complete_collection(collection, seeds, results, jobs, console, boards, processes, kind)
 
 
 @app.command("run-one")
@@ -118,23 +122,16 @@ def show_plan(
     suite: SuiteName = "webshop",
     scale: Scale = "default",
     data: Data = None,
-    seeds: Seeds = 1,
+    seeds: Seeds = None,
     results: Results = Path("results"),
 ) -> None:
-    """List the runs of a suite and how far each is."""
-    table = Table("run", "variant", "seed", "iterations", "state", box=None)
-    loaded = load_suite(suite, scale, official=data is not None, overrides=overrides)
-    for each in plan(loaded, list(range(seeds)), data, results):
-        trained = each.config.kind == "train"
-        iterations = str(each.config.iterations) if trained else "-"
-        table.add_row(
-            escape(each.name),
-            escape(each.config.variant),
-            str(each.config.seed) if trained else "-",
-            iterations,
-            state(each),
-        )
-    console.print(table)
+    """List the runs of a suite or a collection, what they need, and what this machine lacks for them."""
+    from benchmarks import plan_report
+    from benchmarks.planning import plans
+
+    collection = open_collection(suite, scale, data, overrides)
+    parts = plans(collection, range(seeds or collection.seeds), results)
+    plan_report.show_plan(collection, parts, results, console)
 
 
 @app.command()
@@ -280,9 +277,9 @@ def warm_start(
 
 @app.command()
 def suites() -> None:
-    """List the suites that come with the package."""
-    for name in suite_names():
-        console.print(f"{name}: {load_suite(name).title}", markup=False, highlight=False)
+    """List the suites and collections that come with the package."""
+    for name in (*suite_names(), *collection_names()):
+        console.print(f"{name}: {open_collection(name).title}", markup=False, highlight=False)
 
 
 @app.command()
@@ -307,18 +304,6 @@ def boards_of(tensorboard: bool, wandb: bool) -> list[str]:
 def cache_folder(results: Path) -> Path:
     """Where policies that do not ship with the package are kept, and data that is too large to hold in memory."""
     return results / "cache"
-
-
-def state(run: Run) -> str:
-    """How far a run is, from its records."""
-    from benchmarks.progress import read_status
-
-    if (run.folder / "summary.json").exists():
-        return "complete"
-    if not (run.folder / "run.json").exists():
-        return "not begun"
-    status = read_status(run.folder)
-    return status.stage if status else "begun"
 
 
 INTERRUPTED = 130

@@ -321,12 +321,13 @@ def _baselines(file: _SuiteFile, where: str) -> dict[str, RolloutConfig]:
 
 
 def _learner(file: _SuiteFile, variant: str, where: str) -> LearnerConfig:
-    """The suite's learner, then the preset's loss, then what the variant replaces.
+    """The suite's learner, then the preset's loss, then what the variant replaces; `false` leaves a part out.
 
     Temperature and length of the schedule are the rollout's and the suite's, so they cannot disagree.
     """
     chosen = file.variants[variant]
     given = merge(file.learner, chosen.learner)
+    given |= {part: None for part in ("sampling", "overlong", "probe") if given.get(part) is False}
     table = merge({"temperature": file.rollout.sampling.temperature}, given)
     table["optimizer"] = merge({"total_iterations": file.iterations}, given.get("optimizer", {}))
     table["loss"] = merge(merge(asdict(LOSSES[chosen.preset]), table.get("loss", {})), chosen.loss)

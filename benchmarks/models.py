@@ -110,15 +110,26 @@ def find_model(model: str, cache: Path, say: Callable[[str], None]) -> tuple[Pat
     return folder, {"name": model, "revision": folder.name}
 
 
+def local_copy(model: str) -> Path | None:
+    """The folder of a model on this machine, whole or not: its own, or a snapshot in the hub's cache."""
+    if Path(model).is_dir() or not _HUB_ID.fullmatch(model):
+        return Path(model) if Path(model).is_dir() else None
+    try:
+        return Path(snapshot_download(model, local_files_only=True))
+    except OSError:
+        return None
+
+
 def _from_hub(model: str, say: Callable[[str], None]) -> Path:
     """A model's snapshot in the local cache, downloaded first where it is not whole and the network allows."""
-    try:
-        folder = Path(snapshot_download(model, local_files_only=True))
-        if _is_whole(folder):
-            return folder
-        lacking = f"its copy in {folder} is not whole"
-    except OSError:
-        lacking = f"none is in the cache {constants.HF_HUB_CACHE}"
+    found = local_copy(model)
+    if found is not None and is_whole(found):
+        return found
+    lacking = (
+        f"none is in the cache {constants.HF_HUB_CACHE}"
+        if found is None
+        else f"its copy in {found} is not whole"
+    )
     remedy = f"expected `hf download {model}` where there is a network, or the folder of a model"
     if constants.is_offline_mode():
         raise ConfigError(f"policy.model: no folder {model}, {lacking}, and HF_HUB_OFFLINE is set; {remedy}")
@@ -128,12 +139,12 @@ def _from_hub(model: str, say: Callable[[str], None]) -> Path:
     except Exception as error:  # the hub's client raises whatever its transport does
         reason = f"downloading it failed: {type(error).__name__}: {_one_line(error)[:200]}"
         raise ConfigError(f"policy.model: no folder {model}, {lacking}, and {reason}; {remedy}") from error
-    if not _is_whole(folder):
+    if not is_whole(folder):
         raise ConfigError(f"policy.model: {model} has no safetensors; {remedy}")
     return folder
 
 
-def _is_whole(folder: Path) -> bool:
+def is_whole(folder: Path) -> bool:
     """Whether a folder holds a model's config and all parts of its weights."""
     if not (folder / "config.json").is_file():
         return False

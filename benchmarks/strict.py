@@ -69,6 +69,8 @@ def _keys_at(kind: Any, place: tuple[str, ...]) -> tuple[str, ...]:
     if get_origin(kind) in (Union, types.UnionType):
         options = [_keys_at(option, place) for option in get_args(kind)]
         return next((keys for keys in options if keys), ())
+    if get_origin(kind) is tuple:
+        return _keys_at(get_args(kind)[0], place[1:]) if place else ()
     if get_origin(kind) is dict:
         return _keys_at(get_args(kind)[1], place[1:]) if place else ()
     if is_dataclass(kind):

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
+from benchmarks.collection import Collection
 from benchmarks.config import ConfigError, RunConfig, Suite
 from benchmarks.evaluate import evaluate_demonstrator, evaluate_policy, totals
 from benchmarks.launch import Failure, Job, cores, launch, share_cores
@@ -18,6 +19,7 @@ from benchmarks.prepare import (
     Tasks,
     check_unchanged,
     check_writable,
+    choose_device,
     identity,
     open_policy,
     open_tasks,
@@ -27,6 +29,36 @@ from benchmarks.publish import publish_report
 from benchmarks.reporting.stats import wilson
 from benchmarks.warm_start import store
 from empg.parallel import Kind
+
+
+def complete_collection(
+    collection: Collection,
+    seeds: int | None,
+    results: Path,
+    jobs: int | None,
+    console: Console,
+    live: Sequence[str] = (),
+    processes: int = 1,
+    kind: Kind = "ddp",
+) -> None:
+    """Make every suite of a collection complete, one after the other.
+
+    seeds: how many; None: as many as the collection says. A suite in which runs failed does not keep the next ones from
+    their turn; `SystemExit(1)` follows then. `ConfigError` as in `complete_suite`.
+    """
+    failed = False
+    for number, part in enumerate(collection.parts, 1):
+        if len(collection.parts) > 1:
+            console.print(f"part {number} of {len(collection.parts)}", highlight=False)
+        try:
+            counted = range(seeds or collection.seeds)
+            complete_suite(
+                part.suite, part.source, counted, part.data, results, jobs, console, live, processes, kind
+            )
+        except SystemExit:
+            failed = True
+    if failed:
+        raise SystemExit(1)
 
 
 def complete_suite(
@@ -51,14 +83,12 @@ def complete_suite(
     disable_progress_bar()  # transformers' own bars; this package shows progress itself
     runs = plan(suite, seeds, data, results)
     missing = check_all(suite, runs, results / "cache", console)
-    several = processes > 1
-    parallel, threads = share_cores(
-        jobs or (1 if several else None), len(missing), max(1, cores() // processes)
-    )
+    alone = 1 if processes > 1 or _fills_a_gpu(suite) else None
+    parallel, threads = share_cores(jobs or alone, len(missing), max(1, cores() // processes))
     if missing:
         console.print(
             f"{suite.name} ({suite.scale}): {len(runs)} runs, {len(runs) - len(missing)} complete; "
-            f"{parallel} at a time with {f'{processes} processes of ' if several else ''}"
+            f"{parallel} at a time with {f'{processes} processes of ' if processes > 1 else ''}"
             f"{threads} thread{'s' if threads > 1 else ''} each",
             highlight=False,
         )
@@ -69,6 +99,11 @@ def complete_suite(
     publish_report(suite_folder(suite, data, results), results, console)
     if failures:
         raise SystemExit(1)
+
+
+def _fills_a_gpu(suite: Suite) -> bool:
+    """A given model takes a GPU for itself; a small policy does not."""
+    return suite.base.policy.model is not None and choose_device().type == "cuda"
 
 
 def check_all(suite: Suite, runs: Sequence[Run], cache: Path, console: Console) -> list[Run]:

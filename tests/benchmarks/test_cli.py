@@ -22,7 +22,10 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     ("arguments", "said"),
     [
         (("run", "webshot"), "error: no suite 'webshot', expected one of:"),
-        (("run", "--scale", "huge"), "error: webshop: no scale 'huge', expected one of: default, smoke"),
+        (
+            ("run", "--scale", "huge"),
+            "error: webshop: no scale 'huge', expected one of: default, paper, smoke",
+        ),
         (("run", "--seeds", "0"), "error: Invalid value for '--seeds'"),
         (("run", "--jobs", "many"), "error: Invalid value for '--jobs'"),
         (("run", "--scales", "smoke"), "error: No such option"),
@@ -104,7 +107,7 @@ def test_ctrl_c_says_how_to_go_on_and_ends_with_the_code_of_an_interrupted_comma
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "load_suite", interrupt)
+    monkeypatch.setattr(cli, "open_collection", interrupt)
     code, _, errors = call(capsys, "plan")
     assert code == 130
     assert errors == "interrupted; the same command goes on where this one stopped\n"

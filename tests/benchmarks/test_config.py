@@ -31,6 +31,44 @@ def test_every_suite_that_ships_loads_at_both_scales(name, scale):
     assert set(suite.learners) == set(suite.variants)
 
 
+@pytest.mark.parametrize(
+    ("name", "iterations", "batch", "kl", "entropy", "zeta", "layout", "steps"),
+    [
+        ("webshop", 150, (16, 8), 0.01, 0.001, {0.05}, "window", 15),
+        ("alfworld", 150, (16, 8), 0.01, 0.001, {0.05}, "window", 50),
+        ("sensitivity", 150, (16, 8), 0.01, 0.001, {0.01, 0.05, 0.1}, "window", 50),
+        ("deepsearch", 220, (64, 16), 0.001, 0.0, {0.1}, "conversation", 15),
+        ("ablation", 220, (64, 16), 0.001, 0.0, {0.1}, "conversation", 15),
+    ],
+)
+def test_at_the_paper_s_scale_a_suite_has_the_settings_of_its_tables_3_and_4(
+    name, iterations, batch, kl, entropy, zeta, layout, steps
+):
+    suite = load_suite(name, "paper", official=True)
+    assert suite.iterations == iterations
+    assert (suite.base.rollout.layout, suite.base.rollout.window) == (layout, 2)
+    assert (suite.base.world["max_steps"], suite.base.rollout.sampling.temperature) == (steps, 1.0)
+    assert {one.empg.zeta for one in suite.learners.values() if one.empg} == zeta
+    for variant, learner in suite.learners.items():
+        assert (learner.batch.groups_per_batch, learner.batch.group_size) == batch
+        assert (learner.optimizer.lr, learner.optimizer.schedule) == (1e-6, "constant")
+        assert (learner.loss.kl_coef, learner.loss.entropy_coef) == (kl, entropy)
+        assert learner.loss.clip_low == 0.2
+        assert learner.loss.clip_high == (0.28 if variant.startswith("dapo") else 0.2)
+        assert (learner.sampling is None) == variant.startswith("grpo")
+        assert learner.overlong is None
+        if name != "sensitivity" and learner.empg is not None:
+            assert (learner.empg.k, learner.empg.k_f) == (1.0, 1.0)
+
+
+def test_false_leaves_a_part_of_the_learner_out_that_the_suite_has():
+    suite = build_suite("tiny", "default", table(variants={"dapo": {"learner": {"sampling": False}}}))
+    assert suite.learners["dapo"].sampling is None
+    assert build_suite("tiny", "default", table()).learners["dapo"].sampling is not None
+    with pytest.raises(ConfigError, match=r"^tiny\.variants\.dapo\.sampling: "):
+        build_suite("tiny", "default", table(variants={"dapo": {"learner": {"sampling": True}}}))
+
+
 def test_the_webshop_suite_has_the_four_variants_and_a_panel_of_at_least_200():
     suite = load_suite("webshop")
     assert suite.variants == ("grpo", "grpo+empg", "dapo", "dapo+empg")
