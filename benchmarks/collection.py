@@ -13,7 +13,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from benchmarks.config import Suite, load_suite, suite_names
-from benchmarks.overrides import NOTHING, Overrides
+from benchmarks.overrides import NOTHING, Overrides, model_name
+from benchmarks.plan import suite_folder
+from benchmarks.reporting.places import holds_runs
 from benchmarks.strict import ConfigError, Strict, validate
 
 COLLECTIONS = Path(__file__).parent / "collections"
@@ -116,3 +118,18 @@ def _read(name: str) -> dict[str, Any] | None:
 def _source(suite: str, collection: str) -> str:
     """A suite's file is named from the folder of the collection that names it."""
     return str(Path(collection).parent / suite) if suite.endswith(".toml") else suite
+
+
+def runs_of_models(
+    name: str, suites: tuple[str, str], results: Path
+) -> dict[str, tuple[str | None, str | None]]:
+    """For each model of a collection the folders of the two suites' runs, on official data first; None without any."""
+    found: dict[str, dict[str, str]] = {}
+    for part in open_collection(name).parts:
+        model = part.suite.base.policy.model
+        folder = suite_folder(part.suite, None, results)
+        on_data = sorted(folder.parent.glob(f"{folder.name}-*"))
+        place = next(filter(holds_runs, [*on_data, folder]), None)
+        if place is not None:
+            found.setdefault(model_name(model or "warm start"), {})[part.suite.name] = place.name
+    return {model: (given.get(suites[0]), given.get(suites[1])) for model, given in found.items()}

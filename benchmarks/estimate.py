@@ -76,6 +76,8 @@ class Memory:
     reduction: int
     """Where gradients of data-parallel processes are summed."""
     activations: int
+    casts: int
+    """Copies of the layers' and the output head's weights in bfloat16, where passes are in it and weights are not."""
     logits: int
     engine: int
     """The copy of the weights that samples: vLLM's, or a whole one beside sharded weights."""
@@ -100,7 +102,7 @@ class Memory:
     def training(self) -> int:
         """While the policy is updated."""
         held = 0 if self.sleeps else self.engine + self.engine_cache
-        return self.kept + self.gathered + self.reduction + self.activations + self.logits + held
+        return self.kept + self.gathered + self.reduction + self.activations + self.casts + self.logits + held
 
     @property
     def peak(self) -> int:
@@ -108,21 +110,28 @@ class Memory:
         return max(self.sampling, self.training)
 
 
-def activations(shape: Shape, tokens: int, size: int, *, checkpointing: bool) -> int:
-    """Bytes that the forward pass of so many tokens keeps for the backward pass; size: bytes of a number.
+def activations(shape: Shape, tokens: int, size: int, *, mixed: bool, checkpointing: bool) -> int:
+    """Bytes that the forward pass of so many tokens keeps for the backward pass; size: bytes of a weight's number.
 
     A layer keeps: both norms' inputs in float32 and their results before and after the scale; queries, keys, values,
-    attention's result; the four tables of the gated MLP; three float32 numbers for a token's norms and heads. With
-    gradient checkpointing all layers keep their input alone, but for the one that is computed again.
+    attention's result; the four tables of the gated MLP; a float32 number for each norm and head. mixed: matrix
+    products are in bfloat16 over float32 weights; then each of the five that read a norm's result has its own copy of
+    it. With gradient checkpointing all layers keep their input alone, but for the one that is computed again.
     """
-    layer = (
-        8 * shape.hidden
-        + size * (4 * shape.hidden + 2 * shape.query + 2 * shape.key_value + 4 * shape.intermediate)
-        + 4 * (shape.heads + 2)
-    )
+    inner = 2 * shape.query + 2 * shape.key_value + 4 * shape.intermediate
+    if mixed:
+        wide = 16 * shape.hidden + 2 * (5 * shape.hidden + inner)
+    else:
+        wide = 8 * shape.hidden + size * (4 * shape.hidden + inner)
+    layer = wide + 4 * (shape.heads + 2)
     last = (4 + size) * shape.hidden
     kept = shape.layers * size * shape.hidden + layer if checkpointing else shape.layers * layer
     return tokens * (kept + last)
+
+
+def is_mixed(config: RunConfig, learner: LearnerConfig) -> bool:
+    """Whether passes are in bfloat16 over float32 weights."""
+    return config.policy.dtype == "float32" and learner.precision == "bfloat16"
 
 
 def logits(shape: Shape, learner: LearnerConfig) -> int:
@@ -164,6 +173,7 @@ def memory(
     rows = max(learner.batch.token_budget, math.ceil(habits.longest(rollout.layout)))
     vllm = policy.rollout == "vllm"
     split = policy.vllm.tensor_parallel if vllm else 1
+    mixed = is_mixed(config, learner)
     sampled = BYTES.get(policy.vllm.dtype, size) if vllm else size
     held = max(policy.max_context, rollout.parallel / processes * habits.longest(rollout.layout))
     cache = int(held * 2 * shape.layers * shape.key_value * sampled / split)
@@ -176,7 +186,8 @@ def memory(
         optimizer=optimizer,
         gathered=gathered,
         reduction=min(REDUCED, 2 * 4 * shape.trained) if processes > 1 and not sharded else 0,
-        activations=activations(shape, rows, size, checkpointing=policy.gradient_checkpointing),
+        activations=activations(shape, rows, size, mixed=mixed, checkpointing=policy.gradient_checkpointing),
+        casts=2 * (shape.parameters - shape.outside + shape.vocabulary * shape.hidden) if mixed else 0,
         logits=logits(shape, learner),
         engine=shape.parameters * sampled // split if vllm or parts > 1 else 0,
         cache=cache,

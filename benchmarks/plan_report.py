@@ -84,7 +84,8 @@ def _memory(parts: Sequence[PartPlan]) -> Table:
     alone = [part.memory() for part in parts]
     names = {
         "weights": "weights", "reference": "reference policy", "gradients": "gradients", "optimizer": "optimiser",
-        "activations": "activations, as set", "logits": "logits of a chunk", "engine": "engine's weights",
+        "activations": "activations, as set", "casts": "weights in bfloat16",
+        "logits": "logits of a chunk", "engine": "engine's weights",
         "cache": "keys and values", "sampling": "peak while sampling", "training": "peak while training",
     }  # fmt: skip
     for name, label in names.items():

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.collection import runs_of_models
 from benchmarks.config import ConfigError
 from benchmarks.reporting import aggregates
 from benchmarks.reporting.compare_report import compared_name, write_comparison
 from benchmarks.reporting.compare_sides import open_sides
 from benchmarks.reporting.figures import build_overview
 from benchmarks.reporting.files import write_whole
-from benchmarks.reporting.joint import SUITES, JointName, joint_table
+from benchmarks.reporting.joint import SUITES, JointName, Pair, joint_table
 from benchmarks.reporting.load import Suite, load_suite
 from benchmarks.reporting.places import COMPARISONS, PUBLISHED, RUNS, published, records_of, suites_with_runs
 from benchmarks.reporting.report import write_figures, write_report
@@ -53,10 +54,17 @@ def publish_overview(results: Path, console: Console) -> None:
 
 
 def publish_joint(name: JointName, chosen: tuple[str, str], results: Path, console: Console) -> None:
-    """A table of the paper over two suites; `chosen` are the names of their folders."""
+    """A table of the paper over two suites; `chosen` are the names of their folders.
+
+    Runs of the collection that the table is named after, of the paper's own models, stand below.
+    """
     with _readable():
         first, second = (_suite(results, each) for each in chosen)
-        joint = joint_table(name, first, second)
+        more = [
+            Pair(model, *(None if one is None else _suite(results, one) for one in folders))
+            for model, folders in runs_of_models(name, SUITES[name], results).items()
+        ]
+        joint = joint_table(name, first, second, more)
     for file, content in joint.files(name).items():
         write_whole(results / PUBLISHED / file, content)
     print_tables(console, [joint.table], joint.facts)

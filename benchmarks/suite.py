@@ -25,7 +25,8 @@ from benchmarks.prepare import (
     open_tasks,
 )
 from benchmarks.progress import display
-from benchmarks.publish import publish_report
+from benchmarks.publish import publish_joint, publish_report
+from benchmarks.reporting.joint import SUITES
 from benchmarks.reporting.stats import wilson
 from benchmarks.warm_start import store
 from empg.parallel import Kind
@@ -41,7 +42,7 @@ def complete_collection(
     processes: int = 1,
     kind: Kind = "ddp",
 ) -> None:
-    """Make every suite of a collection complete, one after the other.
+    """Make every suite of a collection complete, one after the other, then write the table that they fill.
 
     seeds: how many; None: as many as the collection says. A suite in which runs failed does not keep the next ones from
     their turn; `SystemExit(1)` follows then. `ConfigError` as in `complete_suite`.
@@ -57,6 +58,8 @@ def complete_collection(
             )
         except SystemExit:
             failed = True
+    if collection.table is not None:
+        publish_joint(collection.table, SUITES[collection.table], results, console)
     if failed:
         raise SystemExit(1)
 

@@ -82,6 +82,16 @@ class Ours:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """The suites of a table with one model, where there are runs of them."""
+
+    name: str
+    """Of the model."""
+    first: Suite | None
+    second: Suite | None
+
+
+@dataclass(frozen=True)
 class Joint:
     """A table with its data."""
 
@@ -98,24 +108,30 @@ class Joint:
         }
 
 
-def joint_table(name: JointName, first: Suite | None, second: Suite | None) -> Joint:
-    """A table of the paper with the runs of two suites, as `SUITES` names them; what is not there is missing."""
-    return _table_1(first, second) if name == "table1" else _table_2(first, second)
+def joint_table(
+    name: JointName, first: Suite | None, second: Suite | None, more: Sequence[Pair] = ()
+) -> Joint:
+    """A table of the paper with the runs of two suites, as `SUITES` names them; what is not there is missing.
+
+    more: the same suites with other models, each pair as rows of its own.
+    """
+    there = [pair for pair in more if pair.first is not None or pair.second is not None]
+    return _table_1(first, second, there) if name == "table1" else _table_2(first, second, there)
 
 
-def _table_1(alfworld: Suite | None, webshop: Suite | None) -> Joint:
+def _table_1(alfworld: Suite | None, webshop: Suite | None, more: Sequence[Pair]) -> Joint:
     """ALFWorld by task type and on all tasks; WebShop score and success."""
     games, shop = PAPER_BENCHMARKS["alfworld"], PAPER_BENCHMARKS["webshop"]
     blocks = (
         Block(games, _parts(games) | {"success": "ALFWorld, all"}),
         Block(shop, {"score": "WebShop, score", "success": "WebShop, success"}),
     )
-    return _joint(
-        "Table 1: ALFWorld and WebShop (%)", blocks, [Ours((Given.of(alfworld), Given.of(webshop)), TABLE_1)]
-    )
+    ours = [Ours((Given.of(alfworld), Given.of(webshop)), TABLE_1)]
+    ours += [Ours((Given.of(pair.first), Given.of(pair.second)), (), pair.name) for pair in more]
+    return _joint("Table 1: ALFWorld and WebShop (%)", blocks, ours)
 
 
-def _table_2(ablation: Suite | None, deepsearch: Suite | None) -> Joint:
+def _table_2(ablation: Suite | None, deepsearch: Suite | None, more: Sequence[Pair]) -> Joint:
     """Deep Search by data set, in domain, out of domain and overall."""
     columns = PAPER_BENCHMARKS["deepsearch"]
     blocks = (Block(columns, _parts(columns) | {"success": "Overall"}),)
@@ -123,6 +139,10 @@ def _table_2(ablation: Suite | None, deepsearch: Suite | None) -> Joint:
     ours = [Ours((Given.of(ablation),), methods, SUITES["table2"][0])]
     if deepsearch is not None:
         ours.append(Ours((Given.of(deepsearch),), (), SUITES["table2"][1]))
+    for pair in more:
+        for suite, of in zip((pair.first, pair.second), SUITES["table2"], strict=True):
+            if suite is not None:
+                ours.append(Ours((Given.of(suite),), (), f"{of}, {pair.name}"))
     says = (
         " ID and OOD: ours are of all questions of the domain, the paper's are means of its data sets. Kinds of "
         "questions that the paper does not have stand in the report of each suite."
@@ -138,7 +158,12 @@ def _joint(title: str, blocks: Sequence[Block], ours: Sequence[Ours], says: str 
     papers = [{(row.base, row.method): row for row in paper.rows_of(b.columns, every=True)} for b in blocks]
     theirs = [[rows[key] for rows in papers] for key in papers[0]]
     marks = marks_of(row for rows in theirs for row in rows)
-    pairs = [pair for one in ours for pair in zip(blocks, one.given, strict=True)]
+    pairs = [
+        (block, given)
+        for one in ours
+        for block, given in zip(blocks, one.given, strict=True)
+        if given is not None or one.methods
+    ]
     several = len(blocks) > 1
     table = Table(
         title=f"{title}; mind the model sizes",

@@ -105,7 +105,7 @@ def test_parts_are_completed_in_order_with_the_collection_s_seeds_and_one_failur
 ):
     name = write(
         tmp_path,
-        'title = "x"\nseeds = 2\n'
+        'title = "x"\nseeds = 2\ntable = "table1"\n'
         '[[parts]]\nsuite = "tiny.toml"\n[[parts]]\nsuite = "tiny.toml"\nscale = "short"',
     )
     seen = []
@@ -115,9 +115,12 @@ def test_parts_are_completed_in_order_with_the_collection_s_seeds_and_one_failur
         if suite.scale == "default":
             raise SystemExit(1)
 
+    published = []
     monkeypatch.setattr(suites, "complete_suite", complete)
+    monkeypatch.setattr(suites, "publish_joint", lambda name, *_: published.append(name))
     collection = open_collection(name)
     with pytest.raises(SystemExit) as left:
         suites.complete_collection(collection, None, tmp_path, None, Console(quiet=True))
     assert left.value.code == 1
+    assert published == ["table1"]
     assert seen == [("default", str(tiny_suite), [0, 1]), ("short", str(tiny_suite), [0, 1])]

@@ -89,7 +89,7 @@ def test_an_engine_that_sleeps_takes_no_memory_from_training():
     suite = paper()
     found = memory(shape(), suite.base, suite.learners["grpo"], HABITS, sharded=False)
     assert found.sleeps
-    assert found.training == found.kept + found.activations + found.logits
+    assert found.training == found.kept + found.activations + found.casts + found.logits
     awake = replace(found, sleeps=False)
     assert awake.training == found.training + found.engine + found.cache
 
@@ -100,7 +100,10 @@ def test_sharded_weights_are_sampled_from_a_whole_copy_that_torch_keeps_while_tr
     config = suite.base.model_copy(update={"policy": policy})
     found = memory(shape(), config, suite.learners["grpo"], HABITS, 4, sharded=True)
     assert found.engine == 4 * 1_543_714_304
-    assert found.training == found.kept + found.gathered + found.activations + found.logits + found.engine
+    assert (
+        found.training
+        == found.kept + found.gathered + found.activations + found.casts + found.logits + found.engine
+    )
 
 
 def test_gradient_checkpointing_needs_less_memory():

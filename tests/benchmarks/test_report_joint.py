@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reporting.joint import Joint, joint_table
+from benchmarks.collection import runs_of_models
+from benchmarks.reporting.joint import SUITES, Joint, Pair, joint_table
 from benchmarks.reporting.load import load_suite
 from tests.benchmarks.alfworld_runs import alfworld_suite, rewrite
 from tests.benchmarks.report_runs import PANEL, add_run, full_suite
@@ -51,6 +52,31 @@ def test_models_of_equal_size_are_named_once_and_a_smoke_scale_says_so(tmp_path:
     rows = rows_of(joint_table("table1", alfworld, webshop))
     assert "GRPO, ours (ALFWorld 0.664M params, scale smoke; WebShop 0.664M params)" in rows
     assert "demonstrator (ceiling), ours (ALFWorld scale smoke)" in rows
+
+
+def test_runs_of_another_model_are_rows_of_their_own_below_ours(tmp_path: Path) -> None:
+    small = load_suite(full_suite(tmp_path / "small"))
+    large = load_suite(full_suite(tmp_path / "large", seeds=(0, 1, 2)))
+    alone = rows_of(joint_table("table1", None, small))
+    both = joint_table("table1", None, small, [Pair("Large-7B", None, large), Pair("Absent", None, None)])
+    rows = rows_of(both)
+    assert rows["GRPO, ours: Large-7B (0.664M params)"]["seeds, WebShop"] == "3/3"
+    assert rows["GRPO, ours: Large-7B (0.664M params)"]["ALFWorld, all"] == "—"
+    assert {name: cells for name, cells in rows.items() if "Large-7B" not in name} == alone
+    assert not any("Absent" in name for name in rows)
+    assert both.table.note.count("no runs here") == 1
+
+
+def test_runs_of_the_paper_s_models_are_found_by_collection_on_official_data_first(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    full_suite(runs / "webshop-paper")
+    full_suite(runs / "webshop-Qwen2.5-7B-Instruct-paper")
+    full_suite(runs / "webshop-Qwen2.5-7B-Instruct-paper-webshop")
+    assert runs_of_models("table1", SUITES["table1"], tmp_path) == {
+        "Qwen2.5-1.5B-Instruct": (None, "webshop-paper"),
+        "Qwen2.5-7B-Instruct": (None, "webshop-Qwen2.5-7B-Instruct-paper-webshop"),
+    }
+    assert runs_of_models("table2", SUITES["table2"], tmp_path) == {}
 
 
 @pytest.mark.parametrize("there", ["alfworld", "webshop", "none"])
