@@ -34,18 +34,19 @@ class Root(nn.Module):
         return work()
 
 
-def shard(lm: LanguageModel, processes: Processes, compute_dtype: torch.dtype | None = None) -> LanguageModel:
+def shard(lm: LanguageModel, processes: Processes) -> LanguageModel:
     """Divide a model's weights between all processes, in place; every one holds the same model before.
 
     Afterwards a process holds its part of each weight, gradient and optimiser state. A layer's weights are put together
-    when it runs, and gradients are summed in float32 over processes as they arise. compute_dtype: what the forward
-    and backward passes calculate in; the type of the weights by default.
+    when it runs, and gradients are summed in float32 over processes as they arise. Passes in bfloat16 put the weights
+    together in bfloat16: autocast alone would keep a copy of every whole weight for the backward pass.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
     mesh = init_device_mesh(_device_type(), (processes.count,))
-    precision = MixedPrecisionPolicy(param_dtype=compute_dtype, reduce_dtype=torch.float32)
+    together = torch.bfloat16 if lm.precision == "bfloat16" else None
+    precision = MixedPrecisionPolicy(param_dtype=together, reduce_dtype=torch.float32)
     for layer in layers(lm.model):
         fully_shard(layer, mesh=mesh, mp_policy=precision)
     root = Root(lm.model)

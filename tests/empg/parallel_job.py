@@ -107,7 +107,7 @@ def adapted(processes: Processes) -> Learner:
 def half_precision(processes: Processes) -> dict[str, Tensor]:
     """Scores and gradients where sharded layers calculate in bfloat16."""
     model = tiny_model(num_hidden_layers=2)
-    lm = shard(open_model(model), processes, torch.bfloat16)
+    lm = shard(open_model(model, "bfloat16"), processes)
     batch = make_batch([random_trajectory(np.random.default_rng(i), sample=i) for i in range(4)], PAD)
     own = score(lm, batch, temperature=1.0, token_budget=40, chunk=5, processes=processes)
     advantage = torch.ones(batch.num_steps)

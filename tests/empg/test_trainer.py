@@ -14,8 +14,10 @@ from empg import EmpgConfig, group_advantage, modulate, step_entropy
 from empg.batch import make_batch
 from empg.config import BatchConfig, DynamicSamplingConfig, LearnerConfig, OptimizerConfig
 from empg.losses import DAPO, GRPO, LossConfig, OverlongConfig
+from empg.metrics import score_metrics
 from empg.scores import score
 from empg.trainer import Learner, NonFiniteError
+from empg.update import Scored
 from tests.empg.helpers import (
     PAD,
     make_step,
@@ -297,6 +299,26 @@ def test_the_mismatch_between_what_sampled_and_the_trainer_is_measured_by_hand()
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-5)
     capped = _learner(tiny_model(), loss=replace(GRPO, importance_cap=4.0)).iterate(0, lambda *_: episodes)
     assert capped.metrics["rollout_truncated_share"] == 0.0
+
+
+def test_where_engine_and_trainer_agree_the_measured_mismatch_is_exactly_none():
+    batch = make_batch(random_collect(1, 2)(0, 0), PAD)
+    old = score(tiny_model(), batch, temperature=1.0, token_budget=99, chunk=9)
+    agreeing = replace(batch, sampled_logprobs=old.logprob)
+    steps = torch.zeros(batch.num_steps)
+    found = score_metrics(Scored(agreeing, steps, steps, old.logprob, old.logprob, old.entropy))
+    names = ("logprob_gap", "logprob_gap_max", "kl", "ratio_mean", "truncated_share")
+    assert [found[f"rollout_{name}"] for name in names] == [0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def test_a_token_that_the_engine_all_but_excluded_leaves_the_measured_mismatch_finite():
+    batch = make_batch(random_collect(1, 2)(0, 0), PAD)
+    old = score(tiny_model(), batch, temperature=1.0, token_budget=99, chunk=9)
+    far = replace(batch, sampled_logprobs=torch.full_like(old.logprob, -1e4))
+    steps = torch.zeros(batch.num_steps)
+    found = score_metrics(Scored(far, steps, steps, old.logprob, old.logprob, old.entropy))
+    assert all(value is not None and math.isfinite(value) for value in found.values())
+    assert found["rollout_ratio_mean"] == pytest.approx(math.exp(20))
 
 
 def test_sampled_tokens_count_every_episode_and_add_up_over_iterations():
