@@ -25,15 +25,17 @@ SHOTS    ?=
 RETRIEVER ?=
 TENSORBOARD ?=
 WANDB    ?=
+DEVICE   ?=
 RESULTS  ?= results
 
 # Threads that wait must not spin: on a busy machine that costs a factor of five and more.
 export OMP_WAIT_POLICY ?= PASSIVE
 
 # vLLM pins other versions of torch and transformers than the rest, so it has an environment of its own. It samples at
-# the paper's scale unless told otherwise; a plan runs nothing.
+# the paper's scale unless told otherwise, and in gpu-check where it is installed; a plan runs nothing.
+CHECKED := $(and $(filter gpu-check,$(MAKECMDGOALS)),$(wildcard .venv-vllm/installed))
 PAPER   := $(if $(filter plan,$(MAKECMDGOALS)),,$(filter paper,$(MAKECMDGOALS) $(SCALE)))
-VENV := $(if $(filter vllm,$(or $(ROLLOUT),$(if $(PAPER),vllm))),.venv-vllm,.venv)
+VENV := $(if $(filter vllm,$(or $(ROLLOUT),$(if $(PAPER)$(CHECKED),vllm))),.venv-vllm,.venv)
 BIN  := $(VENV)/bin
 SEARCH  = $(if $(RETRIEVER),--retriever '$(RETRIEVER)')
 GIVEN   = $(if $(filter file,$(origin SUITE)),,$(SUITE))
@@ -48,7 +50,7 @@ CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity smollm2 paper plan serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity smollm2 paper plan gpu-check serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -124,6 +126,10 @@ paper: setup $(NEEDS)  ## a table of the paper at its own scale, on GPUs: SUITE=
 
 plan: setup  ## runs, GPU memory, tokens and disk of SUITE (also table1, table2, table5), and what is missing here
 	$(BIN)/python -m benchmarks plan '$(SUITE)' $(CHOICES) $(CHANGES) $(COUNTED)
+
+gpu-check: setup $(NEEDS)  ## prove in minutes that this GPU trains: MODEL=, ROLLOUT=vllm; DEVICE=cpu for a tiny check
+	$(BIN)/python -m benchmarks gpu-check --results '$(RESULTS)' $(if $(MODEL),--model '$(MODEL)') \
+	    $(if $(DEVICE),--device $(DEVICE))
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -73,3 +74,24 @@ def bench_vllm(
     from benchmarks.bench_rollout import Size, run_bench
 
     run_bench(console, model, results / "cache", Size(repeats=repeats))
+
+
+@app.command("gpu-check")
+def gpu_check(
+    model: Annotated[
+        str | None, typer.Option(help="A folder, a Hugging Face id, or `smollm2`; by default a random one.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cuda, or cpu for the same steps at tiny size.")] = "cuda",
+    results: Annotated[Path, typer.Option(help="Where the report goes, as gpu-check.json.")] = Path(
+        "results"
+    ),
+) -> None:
+    """Check a GPU in a few minutes: bfloat16, sampling, an update, new weights, memory; exit code 1 if one fails."""
+    if device not in ("cuda", "cpu"):
+        raise ConfigError(f"device: {device!r}, expected cuda or cpu")
+    if device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # read when torch first looks for GPUs
+    from benchmarks.gpu_check import run_check
+
+    if not run_check(model, "cpu" if device == "cpu" else "cuda", results, console):
+        raise typer.Exit(1)

@@ -77,7 +77,7 @@ class Memory:
     """Where gradients of data-parallel processes are summed."""
     activations: int
     casts: int
-    """Copies of the layers' and the output head's weights in bfloat16, where passes are in it and weights are not."""
+    """Copies of the layers' and the output head's weights in bfloat16, where passes are in it and the weights not."""
     logits: int
     engine: int
     """The copy of the weights that samples: vLLM's, or a whole one beside sharded weights."""
@@ -169,11 +169,14 @@ def memory(
     size = BYTES[policy.dtype]
     parts = processes if sharded else 1
     weights, reference, gradients, optimizer = (-(-one // parts) for one in kept_bytes(shape, config))
-    gathered = 0 if parts == 1 else (shape.outside + GATHERED_LAYERS * shape.largest_layer) * size
+    mixed = is_mixed(config, learner)
+    inside = (
+        2 if mixed and parts > 1 else size
+    )  # sharded weights are put together in what passes calculate in
+    gathered = 0 if parts == 1 else (shape.outside + GATHERED_LAYERS * shape.largest_layer) * inside
     rows = max(learner.batch.token_budget, math.ceil(habits.longest(rollout.layout)))
     vllm = policy.rollout == "vllm"
     split = policy.vllm.tensor_parallel if vllm else 1
-    mixed = is_mixed(config, learner)
     sampled = BYTES.get(policy.vllm.dtype, size) if vllm else size
     held = max(policy.max_context, rollout.parallel / processes * habits.longest(rollout.layout))
     cache = int(held * 2 * shape.layers * shape.key_value * sampled / split)
@@ -186,8 +189,12 @@ def memory(
         optimizer=optimizer,
         gathered=gathered,
         reduction=min(REDUCED, 2 * 4 * shape.trained) if processes > 1 and not sharded else 0,
-        activations=activations(shape, rows, size, mixed=mixed, checkpointing=policy.gradient_checkpointing),
-        casts=2 * (shape.parameters - shape.outside + shape.vocabulary * shape.hidden) if mixed else 0,
+        activations=activations(
+            shape, rows, inside, mixed=mixed and parts == 1, checkpointing=policy.gradient_checkpointing
+        ),
+        casts=2 * (shape.parameters - shape.outside + shape.vocabulary * shape.hidden)
+        if mixed and parts == 1
+        else 0,
         logits=logits(shape, learner),
         engine=shape.parameters * sampled // split if vllm or parts > 1 else 0,
         cache=cache,
