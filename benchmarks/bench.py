@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from agents.policies.torch_policy import TorchPolicy
 from agents.prompts import make_prompts
 from benchmarks import bench_alfworld, bench_official, records
 from benchmarks.bench_empg import looped, step_batch, vectorised
-from benchmarks.bench_memory import ScoringPass, measure_apart
+from benchmarks.bench_memory import QWEN_VOCABULARY, Form, Kind, Pass, Peak, check_same, measure_apart
 from benchmarks.bench_official import choose
 from benchmarks.bench_tools import ROOT, figure
 from benchmarks.config import load_suite
@@ -38,7 +38,7 @@ Measure = Callable[[], float]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much work each measurement does; the defaults take about four minutes on two idle cores."""
+    """How much work each measurement does; the defaults take about five minutes on two idle cores."""
 
     repeats: int = 3
     products: int = 1000
@@ -54,9 +54,13 @@ class Sizes:
     steps: int = 100_000
     """Agent steps in the batch that EMPG modulates."""
     tokens_per_step: int = 8
-    scored_tokens: int = 512
-    vocabulary: int = 150_000
+    rows: int = 4
+    """Of a pass whose memory is measured."""
+    row_tokens: int = 128
+    """Sampled tokens of each row."""
+    vocabulary: int = QWEN_VOCABULARY
     chunk: int = 32
+    """Tokens whose logits exist at a time."""
 
 
 @dataclass(frozen=True)
@@ -255,21 +259,25 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-# Memory of the scoring pass
+# Memory of the scoring and the training pass
 
 
-def bench_memory(sizes: Sizes) -> Ratio:
-    """Peak memory that scoring adds, with chunks and with the logits of all tokens at once."""
+def bench_memory(kind: Kind, sizes: Sizes) -> Ratio:
+    """Peak memory that a pass adds, with logits by chunks and all at once; both must find the same numbers."""
+    first: list[Peak] = []
 
-    def mebibytes(chunk: int) -> float:
-        return measure_apart(ScoringPass(chunk, sizes.scored_tokens, sizes.vocabulary)) / 2**20
+    def mebibytes(form: Form) -> float:
+        peak = measure_apart(Pass(kind, form, sizes.rows, sizes.row_tokens, sizes.chunk, sizes.vocabulary))
+        first.append(peak)
+        check_same(first[0], peak)
+        return peak.bytes / 2**20
 
     return Ratio(
-        name=f"scoring, {sizes.scored_tokens} tokens, vocabulary {sizes.vocabulary:,}",
+        name=f"{kind}, {sizes.rows} x {sizes.row_tokens} tokens, vocabulary {sizes.vocabulary:,}",
         unit="MiB at the peak",
         first=f"chunks of {sizes.chunk} tokens",
-        second="no chunks",
-        pairs=in_pairs(lambda: mebibytes(sizes.chunk), lambda: mebibytes(sizes.scored_tokens), sizes.repeats),
+        second="all logits at once",
+        pairs=in_pairs(lambda: mebibytes("chunked"), lambda: mebibytes("naive"), sizes.repeats),
         more_is_better=False,
     )
 
@@ -298,7 +306,7 @@ def run_bench(
         status.update("EMPG")
         results.append(bench_empg(sizes))
         status.update("memory")
-        results.append(bench_memory(sizes))
+        results += [bench_memory(kind, sizes) for kind in get_args(Kind)]
     report = {
         "format": 1,
         **records.provenance(ROOT),

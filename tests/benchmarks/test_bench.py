@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from rich.console import Console
 from agents.policies.base import Generation, Turn
 from benchmarks import bench, bench_official
 from benchmarks.bench_empg import looped, step_batch, vectorised
-from benchmarks.bench_memory import ScoringPass, measure_apart
+from benchmarks.bench_memory import Pass, Peak, check_same, measure_apart
 from benchmarks.bench_official import Cost
 from empg.advantages import EmpgConfig
 from envs.webshop import WebShopWorld, load_world
@@ -131,23 +132,35 @@ def test_each_turn_of_each_conversation_is_asked_for_once_and_only_the_first_res
     assert speed > 0
 
 
-def test_chunks_bound_the_memory_of_the_scoring_pass() -> None:
-    size = ScoringPass(chunk=16, tokens=384, vocabulary=60_000)
-    chunked, whole = measure_apart(size), measure_apart(replace(size, chunk=size.tokens))
-    logits = size.tokens * size.vocabulary * 4
-    assert whole > 2 * logits
-    assert chunked < logits
+@pytest.mark.parametrize("kind", ["scoring", "training"])
+def test_chunks_bound_the_memory_of_a_pass_that_finds_the_same(kind: Any) -> None:
+    size = Pass(kind, "chunked", rows=3, tokens=128, chunk=16, vocabulary=60_000)
+    chunked, naive = measure_apart(size), measure_apart(replace(size, form="naive"))
+    logits = size.rows * size.tokens * size.vocabulary * 4
+    assert naive.bytes > 2 * logits
+    assert chunked.bytes < logits
+    check_same(chunked, naive)
+    assert len(naive.numbers) > 2
+    assert all(np.isfinite(value) and value != 0 for value in naive.numbers.values())
+
+
+def test_passes_that_find_different_numbers_are_an_error_that_shows_both() -> None:
+    with pytest.raises(RuntimeError, match=r"entropy is 1.0 in one form of the pass and 1.1 in the other"):
+        check_same(Peak(1, {"loss": 3.0, "entropy": 1.0}), Peak(2, {"loss": 3.0, "entropy": 1.1}))
 
 
 def test_a_failing_memory_measurement_reports_the_childs_last_words() -> None:
-    with pytest.raises(RuntimeError, match=r"ended with 2: .*invalid int value: 'many'"):
-        measure_apart(ScoringPass(chunk="many"))  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match=r"chunked scoring pass ended with 2: .*invalid int value: 'many'"):
+        measure_apart(Pass("scoring", "chunked", chunk="many"))  # type: ignore[arg-type]
 
 
 def test_the_bench_prints_every_measurement_and_writes_it_as_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "measure_apart", lambda size: size.chunk * 2**20)
+    mebibytes = {"chunked": 32, "naive": 512}
+    monkeypatch.setattr(
+        bench, "measure_apart", lambda size: Peak(mebibytes[size.form] * 2**20, {"loss": 1.0})
+    )
     asked = []
 
     def measured(data: Path | None, products: int, episodes: int) -> Cost:
@@ -159,10 +172,10 @@ def test_the_bench_prints_every_measurement_and_writes_it_as_json(
     bench.run_bench(console, tmp_path / "bench.json", TINY, tmp_path)
     assert asked == [(tmp_path, TINY.products, TINY.shop_episodes)]
     written = json.loads((tmp_path / "bench.json").read_text())
-    assert [one["unit"] for one in written["ratios"]] == ["sampled tokens/s", "s", "MiB at the peak"]
+    assert [one["unit"] for one in written["ratios"]] == ["sampled tokens/s", "s", *["MiB at the peak"] * 2]
     assert [one["unit"] for one in written["rates"]] == ["steps/s", "resets/s"]
     assert all(len(one["pairs"]) == 2 and one["ratio"] > 0 for one in written["ratios"])
-    assert written["ratios"][2]["ratio"] == 16.0
+    assert [one["ratio"] for one in written["ratios"][2:]] == [16.0, 16.0]
     shown = console.export_text()
     for wanted in (
         "sampled tokens/s",
