@@ -22,6 +22,10 @@ LORA     ?=
 ROLLOUT  ?=
 PROMPT   ?=
 SHOTS    ?=
+POLICY   ?=
+BASE_URL ?=
+TASKS    ?=
+OPTIONS  ?=
 RETRIEVER ?=
 TENSORBOARD ?=
 WANDB    ?=
@@ -50,7 +54,7 @@ CHANGES = $(if $(MODEL),--model '$(MODEL)') $(if $(DTYPE),--dtype $(DTYPE)) $(if
 CHOICES = --scale $(SCALE) --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup webshop alfworld deepsearch ablation sensitivity smollm2 paper plan gpu-check serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
+.PHONY: help setup webshop alfworld deepsearch ablation sensitivity smollm2 paper plan gpu-check evaluate serve browser test test-vllm data-webshop data-alfworld data-deepsearch parity-webshop parity-alfworld warm-start bench bench-vllm bench-trl report figures table1 table2 compare clean
 
 help:  ## list the targets and their variables
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -130,6 +134,10 @@ plan: setup  ## runs, GPU memory, tokens and disk of SUITE (also table1, table2,
 gpu-check: setup $(NEEDS)  ## prove in minutes that this GPU trains: MODEL=, ROLLOUT=vllm; DEVICE=cpu for a tiny check
 	$(BIN)/python -m benchmarks gpu-check --results '$(RESULTS)' $(if $(MODEL),--model '$(MODEL)') \
 	    $(if $(DEVICE),--device $(DEVICE))
+
+evaluate: setup $(NEEDS)  ## play the test panel of SUITE, no training: POLICY=openai BASE_URL= MODEL=, or POLICY=expert|folder; TASKS=n
+	$(BIN)/python -m benchmarks evaluate $(SUITE) $(if $(POLICY),'$(POLICY)') $(CHOICES) $(CHANGES) $(SEARCH) \
+	    $(if $(BASE_URL),--base-url '$(BASE_URL)') $(if $(TASKS),--tasks $(TASKS)) $(OPTIONS)
 
 serve: setup  ## serve the passages of Deep Search to many workers: DATA=, RETRIEVER=
 	$(BIN)/python -m benchmarks serve --results '$(RESULTS)' $(if $(DATA),--data '$(DATA)') $(SEARCH)

@@ -15,8 +15,9 @@ from benchmarks.cli_bench import app as benches
 from benchmarks.cli_report import app as reports
 from benchmarks.collection import collection_names, open_collection
 from benchmarks.config import ConfigError, load_suite, suite_names
-from benchmarks.overrides import Overrides, with_overrides
+from benchmarks.overrides import Overrides, with_options, with_overrides
 from benchmarks.plan import find
+from benchmarks.served_options import OPENAI, Limits, Play, Server, refuse
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -135,14 +136,18 @@ def show_plan(
 
 
 @app.command()
-@with_overrides
+@with_options(overrides=Overrides, server=Server, limits=Limits, play=Play)
 def evaluate(
     overrides: Overrides,
+    server: Server,
+    limits: Limits,
+    play: Play,
     suite: SuiteName,
     policy: Annotated[
         str | None,
         typer.Argument(
-            help="`expert`, or a model as in --model, such as a run's `policy`; by default where the suite starts."
+            help="`expert`, a model as in --model, such as a run's `policy`, or `openai` for one behind --base-url; "
+            "by default where the suite starts."
         ),
     ] = None,
     scale: Scale = "default",
@@ -152,9 +157,16 @@ def evaluate(
     ] = None,
     results: Results = Path("results"),
 ) -> None:
-    """Play the test panel with a policy and print its success; writes no record."""
+    """Play the test panel with a policy and print its success; writes a record of `openai` alone."""
+    if policy == OPENAI:
+        from benchmarks.served import evaluate_served, without_model
+
+        loaded = load_suite(suite, scale, official=data is not None, overrides=without_model(overrides))
+        evaluate_served(loaded, overrides, (server, limits, play), data, tasks, results, console)
+        return
     from benchmarks.suite import evaluate_once
 
+    refuse(server, limits, play)
     if policy is not None and overrides.model is not None:
         raise ConfigError(f"evaluate: both {policy!r} and --model {overrides.model}, expected one policy")
     evaluate_once(

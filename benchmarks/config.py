@@ -129,7 +129,7 @@ class _SuiteFile(Strict):
     variants: dict[str, Variant] = Field(min_length=1)
 
 
-Kind = Literal["train", "warm_start", "base", "expert"]
+Kind = Literal["train", "warm_start", "base", "expert", "served"]
 """`warm_start` and `base` judge what training starts from: a policy of ours, or a given model."""
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from agents.policies.base import Policy, Sampling
@@ -18,7 +19,9 @@ from envs.base import EnvError, TaskPanel, World
 
 Mode = Literal["sampled", "greedy"]
 Row = dict[str, Any]
-OnDone = Callable[[], None]
+OnDone = Callable[[Row], None]
+Key = tuple[str, str, int]
+"""Names an evaluated episode of one split: its mode, its task and its sample."""
 
 _MODE_NUMBER: dict[Mode, int] = {"sampled": 0, "greedy": 1}
 
@@ -51,22 +54,28 @@ def evaluate_policy(
     iteration: int,
     on_done: OnDone | None = None,
     processes: Processes = ALONE,
+    played: Collection[Key] = (),
 ) -> list[Row]:
     """Play the panel at temperature 1 and greedily, as `evaluation.modes` asks.
 
-    seed: of the sampled episodes; iteration: how many updates the policy has behind it. Several processes play a share
-    each, and all get all rows.
+    seed: of the sampled episodes; iteration: how many updates the policy has behind it; on_done: is given each row
+    when its episode ends; played: episodes that are left out. Several processes play a share each, and all get all
+    rows.
     """
     rows: list[Row] = []
     for mode in evaluation.modes:
         trajectories = play(
             policy,
             world.make_env,
-            episodes_of(mode, panel, evaluation),
+            [
+                episode
+                for episode in episodes_of(mode, panel, evaluation)
+                if (mode, episode.task_id, episode.sample) not in played
+            ],
             replace(config, sampling=Sampling(temperature=1.0, greedy=mode == "greedy")),
             prompts=prompts,
             seed=seed,
-            on_done=None if on_done is None else lambda _: on_done(),
+            on_done=None if on_done is None else partial(_tell, on_done, panel, mode, iteration),
             processes=processes,
         )
         rows += [_row(trajectory, panel, mode, iteration) for trajectory in trajectories]
@@ -82,7 +91,7 @@ def evaluate_demonstrator(
         for episode in episodes_of(mode, panel, evaluation):
             rows.append(_demonstrate(world, panel, episode, mode, seed))
             if on_done is not None:
-                on_done()
+                on_done(rows[-1])
     return rows
 
 
@@ -103,6 +112,15 @@ def _demonstrate(world: World, panel: TaskPanel, episode: Episode, mode: Mode, s
     end = "terminated" if terminated else "truncated"
     outcome = _outcome(bool(info["success"]), float(info["score"]), end, None, steps)
     return row | outcome | {"task_type": info["task_type"]}
+
+
+def key_of(row: Row) -> Key:
+    """Which episode a row is of."""
+    return row["mode"], row["task_id"], row["sample"]
+
+
+def _tell(on_done: OnDone, panel: TaskPanel, mode: Mode, iteration: int, trajectory: Trajectory) -> None:
+    on_done(_row(trajectory, panel, mode, iteration))
 
 
 def _row(trajectory: Trajectory, panel: TaskPanel, mode: Mode, iteration: int) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from benchmarks.plan import Run
 from benchmarks.prepare import ROOT, LoadedPolicy, Tasks, check_unchanged, choose_device, identity
 from empg.parallel import Processes
 
-RUN = "run.json"
+RUN, EVAL, SUMMARY = "run.json", "eval.jsonl", "summary.json"
 
 
 @contextmanager
@@ -33,12 +33,26 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def open_record(run: Run, tasks: Tasks, policy: LoadedPolicy | None, processes: Processes) -> dict[str, Any]:
-    """Write `run.json`, or find the one of an earlier try."""
-    new = identity(run, tasks, None if policy is None else policy.record)
-    if (old := check_unchanged(run, new)) is not None:
-        return old
+    """Write the `run.json` of a run in this process, or find the one of an earlier try."""
     device = choose_device()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    return keep_record(
+        run,
+        identity(run, tasks, None if policy is None else policy.record),
+        device={"type": device.type, "name": name, "threads": torch.get_num_threads()} | team(processes),
+        origin=None if policy is None else policy.origin,
+    )
+
+
+def keep_record(
+    run: Run, new: dict[str, Any], *, device: Mapping[str, Any], origin: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Write `run.json`, or find the one of an earlier try; `ConfigError` where that was another experiment.
+
+    new: the run's identity; device: where its numbers are computed; origin: how its policy came to be.
+    """
+    if (old := check_unchanged(run, new)) is not None:
+        return old
     record = {
         "format": 1,
         "suite": run.suite,
@@ -49,8 +63,8 @@ def open_record(run: Run, tasks: Tasks, policy: LoadedPolicy | None, processes: 
         "scale": run.scale,
         "variants": list(run.variants),
         "digest": records.digest(new),
-        "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()} | team(processes),
-        "policy_origin": None if policy is None else policy.origin,
+        "device": dict(device),
+        "policy_origin": None if origin is None else dict(origin),
         **new,
         **records.provenance(ROOT),
     }

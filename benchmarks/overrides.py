@@ -34,7 +34,7 @@ class Overrides:
     def table(self) -> dict[str, Any]:
         """As tables to merge over those of a suite."""
         merged: dict[str, Any] = {}
-        for name, value in self._given().items():
+        for name, value in given(self).items():
             *tables, key = _PLACES[name]
             place = merged
             for table in tables:
@@ -44,7 +44,7 @@ class Overrides:
 
     def arguments(self) -> tuple[str, ...]:
         """The options that give these, for another process."""
-        return tuple(part for name, value in self._given().items() for part in (f"--{name}", str(value)))
+        return tuple(part for name, value in given(self).items() for part in (f"--{name}", str(value)))
 
     def names(self, own: dict[str, Any]) -> tuple[str, ...]:
         """What tells the folder of a suite that these change from that of the suite itself.
@@ -52,7 +52,7 @@ class Overrides:
         own: the suite's tables without them, defaults filled in. What it says itself needs no telling.
         """
         told = []
-        for name, value in self._given().items():
+        for name, value in given(self).items():
             found: Any = own
             for key in _PLACES[name]:
                 found = found.get(key) if isinstance(found, dict) else None
@@ -60,9 +60,11 @@ class Overrides:
                 told.append(safe_name(_TELLS[name](value)) or name)
         return tuple(told)
 
-    def _given(self) -> dict[str, Any]:
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in found.items() if value is not None}
+
+def given(options: Any) -> dict[str, Any]:
+    """The fields of a dataclass of options that are not as they are by default."""
+    found = {field.name: (getattr(options, field.name), field.default) for field in fields(options)}
+    return {name: value for name, (value, default) in found.items() if value != default}
 
 
 NOTHING = Overrides()
@@ -94,21 +96,36 @@ _TELLS: dict[str, Callable[[Any], str]] = {
 """What of a folder's name comes from each; runs with other retrievers are known by their suite's name alone."""
 
 
-def with_overrides(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Overrides`; it gets them as its argument `overrides`."""
-    hints = get_type_hints(Overrides, include_extras=True)
+def with_options(**kinds: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each field of some dataclasses; it gets the objects as arguments of these names."""
+    hints = {name: get_type_hints(kind, include_extras=True) for name, kind in kinds.items()}
 
-    def called(**given: Any) -> None:
-        chosen = Overrides(**{name: given.pop(name) for name in hints})
-        command(**given, overrides=chosen)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def called(**values: Any) -> None:
+            chosen = {
+                name: kind(**{field: values.pop(field) for field in hints[name]})
+                for name, kind in kinds.items()
+            }
+            command(**values, **chosen)
 
-    own = inspect.signature(command, eval_str=True)
-    kept = [parameter for parameter in own.parameters.values() if parameter.name != "overrides"]
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-        for name, hint in hints.items()
-    ]
-    called.__name__, called.__doc__ = command.__name__, command.__doc__
-    vars(called)["__signature__"] = own.replace(parameters=[*kept, *options])
-    called.__annotations__ = {each.name: each.annotation for each in (*kept, *options)}
-    return called
+        own = inspect.signature(command, eval_str=True)
+        kept = [parameter for parameter in own.parameters.values() if parameter.name not in kinds]
+        options = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=hints[name][field.name],
+            )
+            for name, kind in kinds.items()
+            for field in fields(kind)
+        ]
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        vars(called)["__signature__"] = own.replace(parameters=[*kept, *options])
+        called.__annotations__ = {each.name: each.annotation for each in (*kept, *options)}
+        return called
+
+    return decorate
+
+
+with_overrides = with_options(overrides=Overrides)

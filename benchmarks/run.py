@@ -20,7 +20,7 @@ from transformers.utils.logging import disable_progress_bar
 from agents.trajectory import Trajectory
 from benchmarks import records, selection
 from benchmarks.evaluate import Row, evaluate_demonstrator, evaluate_policy, totals
-from benchmarks.folder import locked, open_record, team
+from benchmarks.folder import EVAL, SUMMARY, locked, open_record, team
 from benchmarks.live import Live
 from benchmarks.parts import forget_parts, join_parts, write_parts
 from benchmarks.plan import Run
@@ -43,8 +43,8 @@ from envs.base import EnvError
 
 log = logging.getLogger(__name__)
 
-METRICS, EPISODES, TIMING, EVAL = "metrics.jsonl", "episodes.jsonl", "timing.jsonl", "eval.jsonl"
-SUMMARY, CHECKPOINTS, GRADIENTS = "summary.json", "checkpoints", "gradients.jsonl"
+METRICS, EPISODES, TIMING = "metrics.jsonl", "episodes.jsonl", "timing.jsonl"
+CHECKPOINTS, GRADIENTS = "checkpoints", "gradients.jsonl"
 UPDATE_WEIGHT = 2
 """A training episode costs about as much to learn from as to play; used for estimates of time only."""
 
@@ -258,7 +258,7 @@ class _Execution:
         done = 0
         planned = int(self._total - self._training)
 
-        def on_done() -> None:
+        def on_done(_: Row) -> None:
             nonlocal done
             done = min(done + self._processes.count, planned)  # the others are about as far
             self._report(Status(f"evaluating {done}/{planned}", self._training + done, self._total))

@@ -18,10 +18,10 @@ from benchmarks.reporting.load import Run, Suite, check_same_ground, check_same_
 from benchmarks.reporting.outcomes import (
     EXPERT,
     UNTRAINED,
+    all_variants,
     bootstrap_generator,
     label,
     paired_rates,
-    variants,
 )
 from benchmarks.reporting.schema import RecordError
 from benchmarks.reporting.stats import Array, Interval, PValue, Spread
@@ -43,12 +43,12 @@ class Side:
     def variants(self) -> tuple[str, ...]:
         """Those with complete runs, in the order of the suite's table."""
         there = {run.info.variant for run in self.suite.runs}
-        return tuple(variant for variant in variants(self.suite) if variant in there)
+        return tuple(variant for variant in all_variants(self.suite) if variant in there)
 
     @property
     def single(self) -> str | None:
         """The only trained variant, or the only one at all; None where there are several."""
-        trained = [name for name in self.variants if name not in UNTRAINED]
+        trained = [name for name in self.variants if name not in (*UNTRAINED, *self.suite.served)]
         found = trained or self.variants
         return found[0] if len(found) == 1 else None
 

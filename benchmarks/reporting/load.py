@@ -109,6 +109,11 @@ class Suite:
         return (*(run.info for run in self.runs), *self.incomplete)
 
     @property
+    def served(self) -> tuple[str, ...]:
+        """The variants that are models behind a server: played on the same tasks, never trained."""
+        return tuple(sorted({info.variant for info in self.infos if info.kind == "served"}))
+
+    @property
     def judged(self) -> str:
         """Which weights of the trained runs were evaluated: `last checkpoint`, or those that a dev panel chose."""
         return " or ".join(dict.fromkeys(info.judged for info in self.infos if info.kind == "train")) or LAST

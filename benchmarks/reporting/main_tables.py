@@ -54,9 +54,17 @@ def _overall(rows: Sequence[ArmRow], suite: Suite) -> Table:
             f"{suite.judged.capitalize()}, {tasks} tasks. Sampled: temperature 1, no truncation of the distribution. "
             "Success: mean over seeds (± sd over seeds where there are several) and Wilson 95% interval; "
             "score: the same with a 95% bootstrap interval. Unit of both intervals: tasks. "
-            f"{ONE_SEED}{ERRORED}"
+            f"{ONE_SEED}{ERRORED}{_served(suite)}"
         ),
     )
+
+
+def _served(suite: Suite) -> str:
+    """What is not known of models behind a server."""
+    if not suite.served:
+        return ""
+    verb = "is sampled by its server" if len(suite.served) == 1 else "are sampled by their servers"
+    return f" {', '.join(suite.served)} {verb}, whose own settings may truncate the distribution."
 
 
 def _overall_row(row: ArmRow) -> tuple[str, ...]:
@@ -90,7 +98,7 @@ def _by_type(rows: Sequence[ArmRow], suite: Suite) -> Table:
             f"Task types{grouped}: sampled. Sampled: temperature 1, no truncation of the distribution. "
             "Each cell: success, mean over seeds (± sd over seeds where there are several) and Wilson 95% "
             "interval. Unit of the intervals: tasks, so that of a type with few tasks is wide. "
-            f"{ONE_SEED}{ERRORED}"
+            f"{ONE_SEED}{ERRORED}{_served(suite)}"
         ),
         wide=True,
     )

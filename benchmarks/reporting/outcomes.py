@@ -127,12 +127,18 @@ def label(variant: str) -> str:
     return ", ".join((LABELS.get(method, method), *settings))
 
 
+def all_variants(suite: Suite) -> tuple[str, ...]:
+    """Rows of the main table: the suite's own, with the served models before the demonstrator."""
+    *own, demonstrator = variants(suite)
+    return (*own, *suite.served, demonstrator)
+
+
 def variants(suite: Suite) -> tuple[str, ...]:
-    """Rows of the table: the expected ones, present or not, then any others, the demonstrator last.
+    """The suite's own: the expected ones, present or not, then any others, the demonstrator last.
 
     Well-known ones are always in the same order, others as their suite lists them.
     """
-    started = {run.info.variant for run in suite.runs} | {info.variant for info in suite.incomplete}
+    started = {info.variant for info in suite.infos} - set(suite.served)
     expected = {start(suite), *(suite.variants or TABLE_1), *started} - {EXPERT}
     return (*in_order((*suite.variants, *sorted(expected))), EXPERT)
 
@@ -166,7 +172,7 @@ def additions(methods: Sequence[str]) -> list[tuple[str, str]]:
 def arm_row(suite: Suite, variant: str) -> ArmRow:
     """Summarise a variant's complete runs; with none of them every measure is None."""
     runs = suite.of(variant)
-    trained = variant not in UNTRAINED
+    trained = variant not in (*UNTRAINED, *suite.served)
     evaluations = [found for run in runs for found in run.evaluations.values()]
     return ArmRow(
         variant=variant,

@@ -15,9 +15,9 @@ from benchmarks.reporting.load import Suite, load_suite
 from benchmarks.reporting.outcomes import (
     ArmRow,
     Comparison,
+    all_variants,
     arm_row,
     comparisons,
-    variants,
 )
 from benchmarks.reporting.provenance import provenance
 
@@ -51,7 +51,7 @@ def write_report(
     suite = replace(load_suite(suite_folder, planned_seeds), name=folder.name)
     drawn = figures.build(suite)
     kept = _undrawable(suite, folder, drawn)
-    rows = tuple(arm_row(suite, variant) for variant in variants(suite))
+    rows = tuple(arm_row(suite, variant) for variant in all_variants(suite))
     found = comparisons(suite)
     facts = provenance(suite)
     if kept:
@@ -86,17 +86,17 @@ def _tables(
     suite: Suite, rows: Sequence[ArmRow], found: Sequence[Comparison], facts: Mapping[str, str]
 ) -> tuple[list[tables.Table], dict[str, bytes]]:
     """The tables, and their data as CSV by file name."""
-    columns = suite.columns
+    columns, own = suite.columns, [row for row in rows if row.variant not in suite.served]
     papers = paper.rows_of(columns) if suite.runs and columns.paper else ()
     size = suite.model_size
     shown = [main_tables.main_table(rows, suite), main_tables.difference_table(found, columns)]
     if papers:
-        shown.append(paper_tables.paper_table(rows, found, papers, size, suite))
-    shown.append(cost.cost_table(rows, suite, facts["hardware"]))
+        shown.append(paper_tables.paper_table(own, found, papers, size, suite))
+    shown.append(cost.cost_table(own, suite, facts["hardware"]))
     data = {
         "table.csv": long_form.main_csv(rows, papers, size),
         "differences.csv": long_form.difference_csv(found, columns),
-        "cost.csv": cost.cost_csv(rows, suite),
+        "cost.csv": cost.cost_csv(own, suite),
     }
     return shown, {name: text.encode() for name, text in data.items()}
 

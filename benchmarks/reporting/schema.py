@@ -80,7 +80,7 @@ class RunInfo(Record):
 
     suite: str
     run: str
-    kind: Literal["train", "warm_start", "base", "expert"]
+    kind: Literal["train", "warm_start", "base", "expert", "served"]
     variant: str
     seed: int
     scale: str
