@@ -158,10 +158,11 @@ test: setup $(VENV)/official  ## format, lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
+# By file: the other tests import packages that this environment does not have.
 test-vllm: .venv-vllm/installed  ## the tests of vLLM rollouts, with the real engine in an environment of its own
-	VLLM_LOGGING_LEVEL=ERROR .venv-vllm/bin/python -m pytest -m vllm tests $(PYTEST_ARGS)
+	VLLM_LOGGING_LEVEL=ERROR .venv-vllm/bin/python -m pytest -m vllm $$(grep -rl --include='*.py' mark.vllm tests) $(PYTEST_ARGS)
 
 parity-webshop: setup  ## replay transcripts of the official environment: GOLDEN=folder, their data in or above it or in DATA
 	$(BIN)/python -m benchmarks parity webshop '$(GOLDEN)' $(if $(DATA),--data '$(DATA)')
