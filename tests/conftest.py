@@ -17,3 +17,9 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}")
     return folder
+
+
+@pytest.fixture
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key of whoever runs the tests reaches a server."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -23,6 +23,8 @@ from tests.benchmarks.demonstrating import Demonstrating
 from tests.benchmarks.report_runs import add_run
 from tests.benchmarks.test_cli import call
 
+pytestmark = pytest.mark.usefixtures("no_key")
+
 SUITES = {
     "webshop": 'benchmark = "webshop"\n[world]\nproducts = 50\n',
     "alfworld": 'benchmark = "alfworld"\n[world]\ntrain_games = 4\ntest_games = 4\nmost_receptacles = 12\n',
@@ -50,11 +52,6 @@ empg = false
 
 [scale.default]
 """
-
-
-@pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 @pytest.fixture(autouse=True)
