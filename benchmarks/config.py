@@ -118,6 +118,7 @@ class _SuiteFile(Strict):
     world: dict[str, Any] = Field(default={})
     data_seed: int = Field(default=0, ge=0)
     iterations: int = Field(ge=1)
+    checkpoint_every: int = Field(default=1, ge=1)
     panels: Panels
     policy: PolicySettings
     warm_start: WarmStartConfig = WarmStartConfig()
@@ -150,6 +151,8 @@ class RunConfig(Strict):
     rollout: RolloutConfig
     evaluation: Evaluation
     iterations: int = 0
+    checkpoint_every: int = 1
+    """Iterations between two checkpoints, which a stopped run goes back to; after the last one there always is one."""
     learner: LearnerConfig | None = None
     """None for runs that only evaluate."""
 
@@ -259,6 +262,7 @@ def build_suite(
         warm_start=_start(file, moved=body.get("world") != own.get("world")),
         rollout=file.rollout,
         evaluation=file.evaluation,
+        checkpoint_every=file.checkpoint_every,
     )
     return Suite(
         name=name,

@@ -146,8 +146,10 @@ class _Execution:
             self._hand_over(learner)
             seconds = time.perf_counter() - begun
             self._record(iteration, outcome, seconds)
-            self._look(iteration)
-            learner.save(folder / CHECKPOINTS)
+            looked = self._look(iteration)
+            every, last = self._config.checkpoint_every, self._config.iterations
+            if looked or selection.due(iteration, every, last):  # no look is ever repeated
+                learner.save(folder / CHECKPOINTS)
             log.info("%s", _headline(iteration, outcome, seconds))
         self._choose()
         if self._processes.is_main:
@@ -170,11 +172,11 @@ class _Execution:
             take_over(self._policy.model, learner.weights())
         self._policy.policy.update()
 
-    def _look(self, iteration: int) -> None:
-        """Play the dev panel where it chooses the weights and its turn has come."""
+    def _look(self, iteration: int) -> bool:
+        """Play the dev panel where it chooses the weights and its turn has come; whether it did."""
         asked, dev = self._config.evaluation, self._tasks.dev
         if dev is None or not selection.due(iteration, asked.dev_every, self._config.iterations):
-            return
+            return False
         assert self._policy is not None
         self._say(iteration + 1, f"dev panel after iteration {iteration + 1}")
         rows = evaluate_policy(
@@ -191,6 +193,7 @@ class _Execution:
         look = {"iteration": iteration, **totals(rows)[dev.split]["sampled"]}
         if self._processes.is_main:
             selection.note(self._run.folder, look, self._policy.model)
+        return True
 
     def _choose(self) -> None:
         """Take the weights that are to be judged."""

@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 def due(iteration: int, every: int, iterations: int) -> bool:
-    """Whether the dev panel is played after this iteration; after the last one it always is."""
+    """Whether what is done `every` so many iterations, and always after the last one, is done after this one."""
     return config.due(iteration, every) or iteration + 1 == iterations
 
 

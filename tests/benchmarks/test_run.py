@@ -125,6 +125,21 @@ def test_a_run_killed_between_any_two_writes_goes_on_to_the_same_bytes(
     assert_same_numbers(run.folder, straight)
 
 
+def test_a_run_with_few_checkpoints_goes_back_to_the_last_one_and_on_to_the_same_bytes(
+    tiny_suite, tmp_path, monkeypatch, straight
+):
+    tiny_suite.write_text(f"checkpoint_every = 2\n{tiny_suite.read_text()}")
+    run = planned(tiny_suite, tmp_path)
+    kill_at(monkeypatch, "half a metrics row", 2)
+    with pytest.raises(Killed):
+        execute(run, tmp_path / "cache")
+    assert [each.name for each in (run.folder / "checkpoints").iterdir()] == ["iteration-000002"]
+    monkeypatch.undo()
+    kill_at(monkeypatch, "half a metrics row", 1)  # is not played again
+    execute(run, tmp_path / "cache")
+    assert_same_numbers(run.folder, straight)
+
+
 def kill_at(monkeypatch: pytest.MonkeyPatch, moment: str, iteration: int) -> None:
     """End the run just before a write of an iteration, or in its middle."""
     append, write_part, save = records.append_jsonl, records.write_part, Learner.save

@@ -58,7 +58,8 @@ def test_the_weights_of_the_best_look_come_back_and_those_of_the_one_before_stay
 def choosing(tmp_path: Path, tiny_policy: Path) -> Run:
     """A run of the tiny suite that chooses its weights on two dev tasks."""
     path = write_suite(tmp_path, tiny_policy)
-    path.write_text(path.read_text().replace("test = 3", "test = 3\ndev = 2") + CHOOSING)
+    text = path.read_text().replace("test = 3", "test = 3\ndev = 2")
+    path.write_text(f"checkpoint_every = 3\n{text}{CHOOSING}")  # a look makes one, too
     return find(load_suite(str(path)), NAME, None, tmp_path)
 
 
@@ -129,6 +130,7 @@ def test_a_run_killed_around_a_look_chooses_the_same_weights(
     assert [row["iteration"] for row in records.read_jsonl(choosing.folder / selection.DEV)] == [0, 1, 2]
     assert records.read_json(choosing.folder / "summary.json")["judged"] == 2
     assert scripted[-1] == "test 2"
+    assert scripted.count("dev 1") == 1
 
 
 def test_settings_of_the_dev_panel_without_the_choice_are_refused(tmp_path: Path, tiny_policy: Path) -> None:
