@@ -2,7 +2,9 @@
 
 A suite describes one artefact of the paper. `[variants.*]` tables are merged over the suite's own tables,
 and a `[scale.*]` table over both, so every number of a run stands in exactly one resolved `RunConfig`. A scale's own
-`official` table comes last, where official data is given: real pages are longer than generated ones.
+`official` table comes next, where official data is given: real pages are longer than generated ones. Its `given_model`
+table comes last, where the command line names the model: a language model needs other prompts and steps than a small
+policy. A suite that names its model itself is written for it.
 """
 
 from __future__ import annotations
@@ -217,13 +219,16 @@ def _read_suite(path: Path) -> dict[str, Any]:
         return table
     if extended not in suite_names():
         raise ConfigError(f"{path}: extends is {extended!r}, expected one of: {', '.join(suite_names())}")
-    base = _without_variants(_read_suite(SUITES / f"{extended}.toml"))
-    scales = {name: _without_variants(scale) for name, scale in base.get("scale", {}).items()}
-    return merge(base | {"scale": scales}, table)
+    return merge(_without_variants(_read_suite(SUITES / f"{extended}.toml")), table)
 
 
 def _without_variants(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if key != "variants"}
+    """Nor in the tables of its scales, and of their cases."""
+    return {
+        key: _without_variants(value) if isinstance(value, Mapping) else value
+        for key, value in table.items()
+        if key != "variants"
+    }
 
 
 def build_suite(
@@ -235,7 +240,7 @@ def build_suite(
     overrides: Overrides = NOTHING,
 ) -> Suite:
     """A suite from its parsed file; see `load_suite`."""
-    own = _at_scale(name, scale, table, official)
+    own = _at_scale(name, scale, table, official=official, given_model=overrides.model is not None)
     body = merge(own, overrides.table())
     file = validate(_SuiteFile, body, name)
     if file.benchmark not in BENCHMARKS:
@@ -279,19 +284,20 @@ def build_suite(
     )
 
 
-def _at_scale(name: str, scale: str, table: Mapping[str, Any], official: bool) -> dict[str, Any]:
-    """A suite's tables with those of a scale merged over them, and with that scale's own for official data."""
+def _at_scale(name: str, scale: str, table: Mapping[str, Any], **asked: bool) -> dict[str, Any]:
+    """A suite's tables with those of a scale merged over them, and with that scale's own for what is `asked`."""
     scales = table.get("scale", {})
     if not isinstance(scales, Mapping) or not isinstance(scales.get(scale), Mapping):
         known = (
             ", ".join(sorted(scales)) if isinstance(scales, Mapping) and scales else "a [scale.default] table"
         )
         raise ConfigError(f"{name}: no scale {scale!r}, expected one of: {known}")
-    body = {key: value for key, value in table.items() if key != "scale"}
     chosen = dict(scales[scale])
-    for_official = chosen.pop("official", {})
-    body = merge(body, chosen)
-    return merge(body, for_official) if official else body
+    further = {case: chosen.pop(case, {}) for case in asked}
+    body = merge({key: value for key, value in table.items() if key != "scale"}, chosen)
+    for case, wanted in asked.items():
+        body = merge(body, further[case]) if wanted else body
+    return body
 
 
 def _start(file: _SuiteFile, *, moved: bool) -> WarmStartConfig:

@@ -22,16 +22,49 @@ def test_without_overrides_a_suite_is_what_its_file_says():
     assert suite_folder(load_suite("webshop"), None, RESULTS).name == "webshop"
 
 
-def test_they_replace_the_suites_settings_whatever_its_scale():
+@pytest.mark.parametrize("scale", ["default", "smoke", "paper"])
+def test_they_replace_the_suites_settings_whatever_its_scale(scale):
     given = Overrides(model="Qwen/Qwen2.5-7B-Instruct", dtype="bfloat16", lora=16, rollout="vllm")
-    for scale in ("default", "smoke"):
-        found = load_suite("webshop", scale, overrides=given)
-        policy = found.base.policy
-        assert (policy.model, policy.dtype, policy.rollout) == (given.model, "bfloat16", "vllm")
-        assert policy.lora is not None
-        assert policy.lora.rank == 16
+    found = load_suite("webshop", scale, overrides=given)
+    policy = found.base.policy
+    assert (policy.model, policy.dtype, policy.rollout) == (given.model, "bfloat16", "vllm")
+    assert policy.lora is not None
+    assert policy.lora.rank == 16
+    if scale != "default":
         assert policy.max_context == load_suite("webshop", scale).base.policy.max_context
         assert found.learners == load_suite("webshop", scale).learners
+
+
+@pytest.mark.parametrize("suite", ["webshop", "alfworld", "deepsearch", "ablation", "sensitivity"])
+@pytest.mark.parametrize("official", [False, True])
+def test_a_language_model_is_not_trained_with_the_steps_and_the_prompt_of_the_small_policy(suite, official):
+    found = load_suite(suite, official=official, overrides=Overrides(model="Qwen/Qwen2.5-7B-Instruct"))
+    assert {learner.optimizer.lr for learner in found.learners.values()} == {1e-6}
+    assert all(learner.probe is None and learner.overlong is None for learner in found.learners.values())
+    base = found.base
+    assert (base.rollout.prompt, base.rollout.max_new_tokens, base.rollout.reward) == (
+        "react",
+        256,
+        "success",
+    )
+    assert base.policy.max_context == 8192
+    plain = load_suite(suite, official=official)
+    assert plain.base.rollout.prompt == "brief"
+    assert found.variants == plain.variants
+    assert all(learner.optimizer.lr >= 3e-4 for learner in plain.learners.values())
+
+
+def test_what_the_command_line_says_wins_over_the_suites_settings_for_given_models():
+    given = Overrides(model="Qwen/Qwen2.5-7B-Instruct", prompt="tags")
+    assert load_suite("webshop", overrides=given).base.rollout.prompt == "tags"
+
+
+def test_a_suite_that_names_its_model_is_taken_at_its_word(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'extends = "webshop"\n[policy]\nmodel = "smollm2"\n[variants.dapo]\npreset = "dapo"\nempg = false\n'
+    )
+    assert load_suite(str(path)).learners["dapo"].optimizer.lr == 4e-4
 
 
 def test_a_given_model_leaves_nothing_of_the_warm_start():
