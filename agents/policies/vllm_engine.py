@@ -22,6 +22,8 @@ Weights = Iterable[tuple[str, Tensor]]
 
 _WORKER = "agents.policies.vllm_worker.SyncExtension"
 _ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
+_CPU_BATCH = 2048
+"""Tokens of a forward pass on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ def open_engine(model: Any, max_context: int, settings: EngineSettings, parallel
 def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSettings, parallel: int) -> Any:
     from vllm import EngineArgs
 
+    on_gpu = torch.cuda.is_available()
     return EngineArgs(
         model=str(folder),
         load_format="dummy",
@@ -159,8 +162,11 @@ def _arguments(folder: Path, model: Any, max_context: int, settings: EngineSetti
         gpu_memory_utilization=settings.memory_utilization,
         kv_cache_memory_bytes=None if settings.cache_gib is None else int(settings.cache_gib * 2**30),
         enable_prefix_caching=True,
-        enable_sleep_mode=settings.sleep and torch.cuda.is_available(),
-        enforce_eager=not torch.cuda.is_available() if settings.eager is None else settings.eager,
+        enable_sleep_mode=settings.sleep and on_gpu,
+        # A prompt cut in two comes with the seeds of others, and torch's generators for the CPU cannot be set back.
+        enable_chunked_prefill=on_gpu,
+        max_num_batched_tokens=None if on_gpu else max(max_context, _CPU_BATCH),
+        enforce_eager=not on_gpu if settings.eager is None else settings.eager,
         tensor_parallel_size=settings.tensor_parallel,
         # Each of several trainers has an engine of its own, which joins the group that the launcher made.
         distributed_executor_backend="external_launcher" if _launched() else None,

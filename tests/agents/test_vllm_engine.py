@@ -155,6 +155,14 @@ def test_seeds_decide_what_is_sampled(policy: VllmPolicy) -> None:
     assert len({one.token_ids for one in group + other}) == 16
 
 
+def test_prompts_that_no_forward_pass_holds_together_are_answered_as_alone(policy: VllmPolicy) -> None:
+    """Prompts of 14 x 400 tokens; on a CPU vLLM cannot sample with seeds beside a prompt that it has cut in two."""
+    prompts = [[5 + (e + i) % 200 for i in range(400)] for e in range(14)]
+    together = write(policy, [turn(e, prompt, seed=e) for e, prompt in enumerate(prompts)])
+    alone = [write(policy, [turn(0, prompts[e], seed=e)])[0] for e in (0, 6, 13)]
+    assert [one.token_ids for one in alone] == [together[e].token_ids for e in (0, 6, 13)]
+
+
 def test_frequencies_are_those_of_the_whole_distribution(policy: VllmPolicy, model: Any) -> None:
     prompt, draws = range(5, 12), 2000
     written = write(policy, [turn(e, prompt, new=1, seed=e) for e in range(draws)])
