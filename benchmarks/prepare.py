@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, cast
 
 import torch
@@ -174,11 +175,10 @@ def one_line(error: BaseException) -> str:
 
 def check_writable(folder: Path) -> None:
     """Create a folder and try to write in it; raises `ConfigError`."""
-    probe = folder / ".writable"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        with TemporaryFile(dir=folder):  # of its own name: other runs probe the same folder
+            pass
     except OSError as error:
         raise ConfigError(
             f"results: cannot write in {folder}: {error.strerror}, expected a writable folder"

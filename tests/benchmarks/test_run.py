@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import benchmarks.run
 from benchmarks import records
 from benchmarks.config import ConfigError
+from benchmarks.prepare import check_writable
 from benchmarks.run import execute
 from empg.trainer import Learner
 from tests.benchmarks.tiny import NAME, planned, write_suite
@@ -273,6 +275,13 @@ def test_an_unwritable_results_folder_is_refused_before_any_work(tiny_suite, tmp
     (tmp_path / "results").write_text("a file where the folder should be")
     with pytest.raises(ConfigError, match=r"^results: cannot write in"):
         execute(planned(tiny_suite, tmp_path / "results"), tmp_path / "cache")
+
+
+def test_runs_that_start_together_do_not_disturb_each_others_look_at_the_results_folder(tmp_path):
+    folder = tmp_path / "results"
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: check_writable(folder), range(2000)))
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["webshop-zero-shot", "webshop-expert"])
